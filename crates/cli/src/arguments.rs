@@ -8,6 +8,7 @@ use namecast_command::number;
 use namecast_media::ingest::codec::{VideoCodec, made_by};
 use namecast_media::ingest::ladder::{LadderWish, PictureSize};
 use namecast_media::ingest::source::Input;
+use namecast_packet::Name;
 use namecast_units::Bitrate;
 
 use crate::tls::TlsFiles;
@@ -175,6 +176,10 @@ pub struct PagePort {
     /// Let other devices on the network open the page and connect: listen on all addresses.
     #[arg(long)]
     pub listen: bool,
+    /// Print a link whose first visitor may publish camera, screen or microphone under this name from the browser; the link works
+    /// once. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub allow_publish: Vec<Name>,
     /// Its certificate.
     #[command(flatten)]
     pub tls: TlsFiles,

@@ -12,6 +12,7 @@ use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use namecast_net::Node;
+use namecast_net::tickets::Tickets;
 use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
@@ -67,6 +68,7 @@ struct Shared {
     config: Arc<PageConfig>,
     webtransport: Option<Arc<WebTransportListener>>,
     more: Option<MoreStatus>,
+    tickets: Tickets,
     streams: Router,
     pushes: Router,
 }
@@ -130,6 +132,7 @@ impl PageService {
                 config: Arc::new(config),
                 webtransport: webtransport.map(Arc::new),
                 more,
+                tickets: Tickets::default(),
                 streams: Router::new(),
                 pushes: Router::new(),
             },
@@ -140,6 +143,13 @@ impl PageService {
     #[must_use]
     pub fn with_streams(mut self, streams: Router) -> Self {
         self.shared.streams = streams;
+        self
+    }
+
+    /// Tells what became of `tickets` beside the node's state.
+    #[must_use]
+    pub fn with_tickets(mut self, tickets: Tickets) -> Self {
+        self.shared.tickets = tickets;
         self
     }
 
@@ -472,7 +482,7 @@ async fn status_json(
     let Ok(status) = shared.node.status().await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response();
     };
-    let mut status = json!({ "node": status });
+    let mut status = json!({ "node": status, "tickets": shared.tickets.counters() });
     if let Some(more) = &shared.more {
         status["publisher"] = more();
     }

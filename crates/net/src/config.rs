@@ -8,6 +8,7 @@ use smart_default::SmartDefault;
 
 use crate::Clock;
 use crate::hops::Hops;
+use crate::tickets::Tickets;
 use crate::web::WebConfig;
 
 /// How a [`Node`](crate::Node) behaves, and every bound of its tables and queues.
@@ -168,6 +169,8 @@ pub struct ManagementConfig {
     /// Modules, such as `rib`, that anybody on this machine may command nevertheless.
     #[default(vec!["rib".to_owned()])]
     pub open_modules: Vec<String>,
+    /// Names that pages of this node may publish by a link, whoever else may command.
+    pub tickets: Tickets,
     /// Routes that commands may make.
     #[default(4_096)]
     pub max_routes: usize,

@@ -29,6 +29,7 @@ pub mod management;
 mod node;
 mod registration;
 mod start;
+pub mod tickets;
 mod timer;
 mod transport;
 pub mod web;

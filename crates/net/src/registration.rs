@@ -116,6 +116,7 @@ impl Running {
             prefix: prefix.clone(),
             cost,
             announcement,
+            ticket: None,
         };
         let neighbour = Neighbour {
             face: face.number(),

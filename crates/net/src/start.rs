@@ -12,7 +12,8 @@ impl Node {
     pub fn start(config: NodeConfig) -> Self {
         let commands = &config.management;
         let prefixes = match commands.enabled {
-            true => management::prefixes(commands.allow_localhop).collect(),
+            true => management::prefixes(commands.allow_localhop || !commands.tickets.is_empty())
+                .collect(),
             false => Vec::new(),
         };
         let readvertising = Readvertising::new(commands);

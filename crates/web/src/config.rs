@@ -2,8 +2,11 @@
 
 use core::str::FromStr;
 
+use bytes::Bytes;
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
+use namecast_apps::registration::RegistrationConfig;
 use namecast_packet::{Name, ParseNameError};
+use namecast_stream::StreamInfo;
 use namecast_stream::path::Control;
 use namecast_units::{Duration, Timestamp};
 use serde::Deserialize;
@@ -14,6 +17,10 @@ const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
 /// How long before its time a piece of sound is given to the page: the audio device takes it ahead by what it buffers,
 /// which is rarely more than 50 ms, and decoding takes its time.
 const AUDIO_LEAD: Duration = Duration::from_millis(120);
+
+/// Pause between registrations of a tab that is live. The answers show the page that its transport still carries frames while nobody
+/// watches: six seconds after it has sent something without an answer it connects anew.
+const LIVE_REFRESH: Duration = Duration::from_secs(4);
 
 /// What the page says when it starts a tab, as JSON.
 #[derive(Clone, Debug, Deserialize)]
@@ -71,14 +78,105 @@ impl PublicationConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// The name to publish under.
-    pub(crate) fn root(&self) -> Result<Name, ConfigError> {
-        parse_root(&self.name)
+    /// What is published.
+    pub(crate) fn setup(&self) -> Result<Setup, ConfigError> {
+        let stream = StreamInfo::data(&self.stream, self.samples_per_second, self.sample_size);
+        Ok(Setup {
+            name: parse_root(&self.name)?,
+            secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
+            streams: vec![stream],
+            ticket: None,
+            registration: RegistrationConfig::default(),
+        })
+    }
+}
+
+/// What is published, and as whom.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub(crate) name: Name,
+    /// Of the key that signs.
+    pub(crate) secret: [u8; 32],
+    pub(crate) streams: Vec<StreamInfo>,
+    /// What shows the neighbour that the name may be registered.
+    pub(crate) ticket: Option<Bytes>,
+    pub(crate) registration: RegistrationConfig,
+}
+
+/// What the page says when it goes live, as JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveConfig {
+    /// Name to publish under, as a URI.
+    pub name: String,
+    /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again.
+    pub secret: String,
+    /// What shows the node that the name may be registered: its token and the tab's own secret, 64 hexadecimal digits together.
+    #[serde(default)]
+    pub ticket: Option<String>,
+    /// Streams and their rungs, as the catalogue has them.
+    pub streams: Vec<StreamInfo>,
+    /// Wall clock at time zero, µs since 1970.
+    pub wall_at_zero_us: f64,
+    /// Seed of the Nonces.
+    pub seed: u32,
+}
+
+impl LiveConfig {
+    /// Reads the page's JSON.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub fn decode(json: &str) -> Result<Self, ConfigError> {
+        Ok(serde_json::from_str(json)?)
     }
 
-    /// The secret of its key.
-    pub(crate) fn seed(&self) -> Result<[u8; 32], ConfigError> {
-        parse_digits(&self.secret).ok_or(ConfigError::Secret)
+    /// The wall clock at time zero.
+    pub(crate) fn wall_at_zero(&self) -> Timestamp {
+        Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64)
+    }
+
+    /// What is published.
+    pub(crate) fn setup(&self) -> Result<Setup, ConfigError> {
+        let ticket = self.ticket.as_deref();
+        let ticket = ticket.map(|digits| parse_digits(digits).ok_or(ConfigError::Ticket));
+        let ticket = ticket.transpose()?;
+        Ok(Setup {
+            name: parse_root(&self.name)?,
+            secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
+            streams: self.streams.clone(),
+            ticket: ticket.map(|octets| Bytes::copy_from_slice(&octets)),
+            registration: RegistrationConfig {
+                refresh: LIVE_REFRESH,
+                ..RegistrationConfig::default()
+            },
+        })
+    }
+}
+
+/// What the page says of a frame that it encoded, as JSON.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiveFrame {
+    /// Name of its stream.
+    pub stream: String,
+    /// Name of its rung.
+    pub rung: String,
+    /// Playback order; the same frame has the same position in every rung.
+    pub position: u64,
+    /// Whether it decodes by itself.
+    pub key: bool,
+    /// When it was captured, ms, as all times of a tab.
+    pub captured_at: f64,
+}
+
+impl LiveFrame {
+    /// Reads the page's JSON.
+    ///
+    /// # Errors
+    /// What is malformed.
+    pub fn decode(json: &str) -> Result<Self, ConfigError> {
+        Ok(serde_json::from_str(json)?)
     }
 }
 
@@ -104,6 +202,9 @@ pub enum ConfigError {
     /// The secret of a key is none.
     #[error("the secret of a key is 64 hexadecimal digits")]
     Secret,
+    /// A ticket is none.
+    #[error("the link has no valid token: open it as it was printed")]
+    Ticket,
     /// The target is no sensible number.
     #[error("a target of {0} ms is not between 0 and 10 000 ms")]
     Target(f64),

@@ -6,6 +6,8 @@
 //!   timer ──────────────────────┘ handle_timeout    └▶ objects that the page fetches by name, events
 //! ```
 //!
+//! [`LiveTab`] is the node of a page that goes live: a publisher of video and sound, and no watcher.
+//!
 //! [`Tab`] knows neither JavaScript nor a clock, so it is tested like the rest of the core; [`bindings`] shows it to the page.
 
 pub mod bindings;
@@ -13,10 +15,13 @@ mod config;
 mod files;
 mod outbox;
 mod publication;
+mod publish;
+mod publish_bindings;
 mod tab;
 
-pub use config::{ConfigError, PublicationConfig, TabConfig};
+pub use config::{ConfigError, LiveConfig, LiveFrame, PublicationConfig, TabConfig};
 pub use files::FetchError;
 pub use outbox::Outbox;
 pub use publication::PublishError;
+pub use publish::LiveTab;
 pub use tab::{FaceError, Tab, Transport};

@@ -237,6 +237,11 @@ pub(crate) const fn stream_number(stream: StreamKind) -> u8 {
     }
 }
 
+/// Octets in hexadecimal.
+pub(crate) fn hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}
+
 /// A point in time as the page counts: milliseconds.
 pub(crate) fn to_ms(at: Instant) -> f64 {
     at.as_nanos() as f64 / 1e6

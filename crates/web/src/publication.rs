@@ -1,18 +1,19 @@
-//! A data stream that the page publishes.
+//! What the page publishes under one name.
 
 use bytes::Bytes;
 use namecast_apps::live::publisher::{FrameError, Publisher, PublisherConfig, SetupError};
 use namecast_apps::registration::{
-    Neighbour, Registrar, RegistrationConfig, RegistrationEvent, Wanted,
+    Neighbour, Registrar, RegistrationEvent, RegistrationState, Wanted,
 };
 use namecast_apps::{Application, Now, Output};
 use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Name, Validity};
-use namecast_stream::{ProducerConfig, StreamInfo};
+use namecast_stream::ProducerConfig;
 use namecast_units::{Instant, Timestamp};
 
-use crate::config::{ConfigError, PublicationConfig};
+use crate::config::{ConfigError, Setup};
+use crate::outbox::TabEvent;
 
 /// Why the page cannot publish.
 #[derive(Debug, thiserror::Error)]
@@ -40,10 +41,21 @@ pub enum PublishError {
     Sample(#[from] FrameError),
 }
 
+impl Setup {
+    /// The key that signs, under the name `locator`.
+    fn signer(&self, locator: Name) -> Ed25519Signer {
+        Ed25519Signer::from_seed(self.secret, KeyLocator::Name(locator))
+    }
+
+    /// SHA-256 of the public key that signs.
+    pub(crate) fn key_digest(&self) -> [u8; 32] {
+        self.signer(self.name.clone()).public_key().digest()
+    }
+}
+
 /// A publisher and the registration of its name, each on a face of its own.
 #[derive(Debug)]
 pub(crate) struct Publication {
-    stream: String,
     publisher: Publisher,
     publisher_face: FaceId,
     registrar: Registrar,
@@ -51,15 +63,16 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// Publishes what `config` says on `node`, from now on. `seed` is not to be foreseen.
+    /// Publishes what `setup` says on `node`, from now on. `seed` is not to be foreseen.
     pub(crate) fn start(
         node: &mut Node,
         now: Now,
-        config: &PublicationConfig,
+        setup: Setup,
         seed: u64,
     ) -> Result<Self, PublishError> {
-        let name = config.root()?;
-        let publisher = publisher(now.wall, &name, config)?;
+        let (name, ticket) = (setup.name.clone(), setup.ticket.clone());
+        let registration = setup.registration.clone();
+        let publisher = publisher(now.wall, setup)?;
         let publisher_face = node.add_face(FaceConfig::application("publisher"))?;
         node.forwarder.add_route(name.clone(), publisher_face, 0)?;
         let registrar_face = node.add_face(FaceConfig {
@@ -70,19 +83,25 @@ impl Publication {
             prefix: name,
             cost: 0,
             announcement: None,
+            ticket,
         };
         Ok(Self {
-            registrar: Registrar::new(RegistrationConfig::default(), wanted, seed),
-            stream: config.stream.clone(),
+            registrar: Registrar::new(registration, wanted, seed),
             publisher,
             publisher_face,
             registrar_face,
         })
     }
 
-    /// Publishes a sample, captured now.
+    /// Publishes a sample of the only stream, captured now.
     pub(crate) fn send(&mut self, now: Now, payload: Vec<u8>) -> Result<(), FrameError> {
-        (self.publisher).publish_sample(now, &self.stream, payload)
+        let stream = self.publisher.catalogue().streams[0].name.clone();
+        (self.publisher).publish_sample(now, &stream, payload)
+    }
+
+    /// What publishes it.
+    pub(crate) const fn publisher(&mut self) -> &mut Publisher {
+        &mut self.publisher
     }
 
     /// Registers the name with `neighbour` from now on.
@@ -125,35 +144,37 @@ impl Publication {
         Some((self.registrar_face, output))
     }
 
-    /// The name that is published.
-    pub(crate) const fn name(&self) -> &Name {
-        self.publisher.root()
+    /// What the page is told of its registration, if anything.
+    pub(crate) fn describe(&self, event: RegistrationEvent) -> Option<TabEvent<'static>> {
+        // Nothing is announced.
+        let RegistrationEvent::State(state) = event else {
+            return None;
+        };
+        let (state, why) = match state {
+            RegistrationState::Refused(why) => ("refused", Some(why)),
+            RegistrationState::Registered => ("registered", None),
+            RegistrationState::Unanswered => ("unanswered", None),
+            RegistrationState::Pending | RegistrationState::Ended => return None,
+        };
+        let name = self.publisher.root().to_string();
+        Some(TabEvent::Registration { name, state, why })
     }
 }
 
 /// A publisher with a certificate that its key signs, named by the key's digest.
-fn publisher(
-    wall: Timestamp,
-    name: &Name,
-    config: &PublicationConfig,
-) -> Result<Publisher, PublishError> {
-    let seed = config.seed()?;
-    let pair = |locator: &Name| Ed25519Signer::from_seed(seed, KeyLocator::Name(locator.clone()));
-    let key_id = pair(name).public_key().digest();
+fn publisher(wall: Timestamp, setup: Setup) -> Result<Publisher, SetupError> {
+    let name = &setup.name;
+    let key_id = &setup.key_digest()[..8];
     let validity = Validity::of_own_key(wall);
     let version = wall.as_micros() / 1_000;
-    let certificate = Certificate::self_signed(name, &key_id[..8], version, validity, &pair(name));
-    let stream = StreamInfo::data(
-        &config.stream,
-        config.samples_per_second,
-        config.sample_size,
-    );
-    let signer = Box::new(pair(&certificate.key_name()));
+    let own = setup.signer(name.clone());
+    let certificate = Certificate::self_signed(name, key_id, version, validity, &own);
+    let signer = Box::new(setup.signer(certificate.key_name()));
     let config = PublisherConfig {
-        root: name.clone(),
-        streams: vec![stream],
+        root: setup.name,
+        streams: setup.streams,
         producer: ProducerConfig::default(),
         shared_since: None,
     };
-    Ok(Publisher::new(config, wall, signer, &certificate)?)
+    Publisher::new(config, wall, signer, &certificate)
 }

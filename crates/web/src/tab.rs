@@ -4,7 +4,7 @@ use bytes::Bytes;
 use namecast_apps::live::Watcher;
 use namecast_apps::live::watcher::{Event, Liveness, Seek, Signer, Verdict, Watched};
 use namecast_apps::management::Addressee;
-use namecast_apps::registration::{Neighbour, RegistrationEvent, RegistrationState};
+use namecast_apps::registration::{Neighbour, RegistrationEvent};
 use namecast_apps::{Now, Output};
 use namecast_forward::{
     AddFaceError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, RelayFeedback,
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::config::{ConfigError, PublicationConfig, TabConfig, parse_target, rung_choice};
 use crate::files::{FetchError, Files, FilesFigures};
-use crate::outbox::{Outbox, TabEvent};
+use crate::outbox::{Outbox, TabEvent, hex};
 use crate::publication::{Publication, PublishError};
 
 /// Transports at a time: one that is used and one that takes over, with some margin.
@@ -225,7 +225,7 @@ impl Tab {
         }
         let both = self.both(now);
         let seed = self.random.next_u64();
-        let publication = Publication::start(&mut self.node, both, config, seed)?;
+        let publication = Publication::start(&mut self.node, both, config.setup()?, seed)?;
         self.publications.push(publication);
         self.register(now);
         self.turn(now);
@@ -479,22 +479,13 @@ impl Tab {
     ) {
         match output {
             Output::Send(wire) => self.node.handle_frame(now, face, wire),
-            Output::Event(RegistrationEvent::State(state)) => {
+            Output::Event(event) => {
                 let mut publications = self.publications.iter();
-                if let Some(publication) = publications.find(|it| it.has_face(face)) {
-                    let name = publication.name().to_string();
-                    let (state, why) = match state {
-                        RegistrationState::Refused(why) => ("refused", Some(why)),
-                        RegistrationState::Registered => ("registered", None),
-                        RegistrationState::Unanswered => ("unanswered", None),
-                        RegistrationState::Pending | RegistrationState::Ended => return,
-                    };
-                    let event = TabEvent::Registration { name, state, why };
+                let publication = publications.find(|it| it.has_face(face));
+                if let Some(event) = publication.and_then(|it| it.describe(event)) {
                     self.outbox.event(&event);
                 }
             }
-            // Nothing is announced.
-            Output::Event(RegistrationEvent::Announced(_)) => {}
         }
     }
 
@@ -510,11 +501,7 @@ impl Tab {
 fn signer_event(signer: &Signer) -> TabEvent<'static> {
     TabEvent::Signer {
         name: signer.key_name.to_string(),
-        digest: signer
-            .key_digest
-            .iter()
-            .map(|octet| format!("{octet:02x}"))
-            .collect(),
+        digest: hex(&signer.key_digest),
         verdict: signer.verdict.to_string(),
         trusted: !matches!(signer.verdict, Verdict::Refused(_)),
         memory: (&signer.verdict).into(),

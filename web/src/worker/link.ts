@@ -6,6 +6,8 @@ export interface Link {
   readonly transport: Transport;
   /** Largest frame it carries, in octets; 0: any. */
   readonly mtu: number;
+  /** Whether half of what may wait to be sent does: who makes more should make less. */
+  isBehind(): boolean;
   send(frame: Uint8Array<ArrayBuffer>): void;
   close(): void;
 }
@@ -63,6 +65,7 @@ export async function openWebTransport(info: WebTransportInfo, events: LinkEvent
   return {
     transport: "webtransport",
     mtu: Math.min(DATAGRAM_MTU, session.datagrams.maxDatagramSize || DATAGRAM_MTU),
+    isBehind: () => unsent > DATAGRAMS_UNSENT / 2,
     send(frame) {
       if (open && unsent < DATAGRAMS_UNSENT) {
         unsent += 1;
@@ -129,6 +132,7 @@ export function openWebSocket(node: NodeInfo, events: LinkEvents, signal: AbortS
       resolve({
         transport: "websocket",
         mtu: 0,
+        isBehind: () => socket.bufferedAmount > WEBSOCKET_UNSENT / 2,
         send(frame) {
           if (open && socket.bufferedAmount < WEBSOCKET_UNSENT) {
             socket.send(frame);

@@ -92,6 +92,9 @@ pub struct Wanted {
     pub cost: u64,
     /// What to announce, and when.
     pub announcement: Option<(Announcer, Announcing)>,
+    /// What shows the neighbour that the prefix may be registered, where it lets that be shown: the ApplicationParameters of the
+    /// command.
+    pub ticket: Option<Bytes>,
 }
 
 /// Who is asked.
@@ -223,8 +226,12 @@ impl Registrar {
             }
             (Step::Announce, None) => return,
             (Step::Register, _) => {
-                let route = self.route(neighbour);
-                self.signed(now, addressee.command("rib/register", &route))
+                let command = addressee.command("rib/register", &self.route(neighbour));
+                let command = match &self.wanted.ticket {
+                    Some(ticket) => command.parameters(ticket.clone()),
+                    None => command,
+                };
+                self.signed(now, command)
             }
             (Step::Unregister, _) => {
                 let route = self.former(ORIGIN_CLIENT);

@@ -21,6 +21,7 @@ fn wanted(announcement: Option<Announcing>) -> Wanted {
         prefix,
         cost: 7,
         announcement: announcement.map(|when| (announcer, when)),
+        ticket: None,
     }
 }
 

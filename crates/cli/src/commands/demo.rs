@@ -14,7 +14,7 @@ use namecast_units::{ByteSize, Duration};
 use serde_json::json;
 
 use super::FIGURES_INTERVAL;
-use super::page::{Doors, Page, interface};
+use super::page::{Doors, Invitations, Page, interface};
 use super::publishing::{Happened, Publishing};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::{Keys, Media, PagePort};
@@ -61,7 +61,8 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
-    let node = Node::start(NodeConfig::caching(CACHE));
+    let invitations = Invitations::new(&page)?;
+    let node = Node::start(invitations.configure(NodeConfig::caching(CACHE)));
     let mut publishing = tokio::select! {
         started = Publishing::start(&node, &name, &media, &keys, None) => started?,
         () = stop.wait() => return Ok(()),
@@ -77,8 +78,8 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         name: Some(name.to_string()),
         key: Some(publishing.key_digest.clone()),
     };
-    let status = Some(publishing.status());
-    let page = Page::start(&node, &page, config, status, Router::new()).await?;
+    let extras = (Some(publishing.status()), Router::new());
+    let page = Page::start(&node, &page, config, &invitations, extras).await?;
     introduce(
         &mut progress,
         &run,
@@ -163,7 +164,7 @@ fn introduce(
         let object = json!({
             "name": name, "input": input, "url": page.url(), "other_urls": page.other_urls(),
             "key_name": key_name.to_string(), "key_digest": digest, "faces": doors.uris(),
-            "streams": publishing.streams_json(),
+            "streams": publishing.streams_json(), "go_live": page.live_links_json(),
         });
         print_line(object)?;
     }
@@ -186,6 +187,9 @@ fn introduce(
     }
     for line in page.qr_code().iter().flat_map(|code| code.lines()) {
         progress.say(line);
+    }
+    for line in page.live_lines() {
+        progress.say(&format!("  {line}"));
     }
     progress.say("");
     progress.say("  Ctrl-C ends it.");

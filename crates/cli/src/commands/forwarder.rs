@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::FIGURES_INTERVAL;
-use super::page::Page;
+use super::page::{Invitations, Page};
 use crate::arguments::PagePort;
 use crate::forwarder_config::{self, Running, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
@@ -108,10 +108,12 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         return Ok(());
     }
     let running = arguments.config.clone().map(Running::read).transpose()?;
-    let settings = match &running {
+    let invitations = Invitations::new(&arguments.page)?;
+    let mut settings = match &running {
         Some(running) => running.settings().clone(),
         None => settings(&arguments),
     };
+    settings.node = invitations.configure(settings.node);
     let Forwarder {
         name,
         page: mut page_port,
@@ -130,10 +132,13 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         name: name.map(|name| name.to_string()),
         key: None,
     };
-    let page = Page::start(&node, &page_port, config, None, Router::new()).await?;
+    let extras = (None, Router::new());
+    let page = Page::start(&node, &page_port, config, &invitations, extras).await?;
     let uris = listeners.uris();
     if run.json && !run.quiet {
-        let object = json!({ "faces": uris, "url": page.url(), "other_urls": page.other_urls() });
+        let object = json!({
+            "faces": uris, "url": page.url(), "other_urls": page.other_urls(), "go_live": page.live_links_json(),
+        });
         print_line(object)?;
     }
     progress.say(&format!("Forwarding: {}", uris.join("  ")));
@@ -142,6 +147,9 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     }
     for url in page.urls() {
         progress.say(&format!("Page: {url}"));
+    }
+    for line in page.live_lines() {
+        progress.say(&line);
     }
     let reload = Reload::of(running, page_port.tls, is_file_s)?;
     if reload.hangups.is_some() {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use anyhow::Context;
 use axum::Router;
 use axum_server::tls_rustls::RustlsConfig;
+use namecast_net::tickets::{Tickets, TicketsFull, Token};
 use namecast_net::web::{PageSource, Scheme};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::{self, WebTransportListener};
-use namecast_net::{Listener, Node};
+use namecast_net::{Listener, Node, NodeConfig};
+use namecast_packet::Name;
+use serde_json::{Value, json};
 
 use crate::arguments::PagePort;
 use crate::hls::HlsServer;
@@ -19,9 +22,42 @@ use crate::tls::{self, TlsFiles};
 /// Distance from the port of the page to that of its encrypted form: 8080 and 8443.
 const SECURE_PORT_OFFSET: u16 = 363;
 
+/// Names that pages may publish, with the token of each.
+#[derive(Default)]
+pub(super) struct Invitations {
+    tickets: Tickets,
+    tokens: Vec<(Name, Token)>,
+}
+
+impl Invitations {
+    /// For the names of `--allow-publish`.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(super) fn new(port: &PagePort) -> anyhow::Result<Self> {
+        let tickets = Tickets::default();
+        let token = |name: &Name| -> Result<_, TicketsFull> {
+            Ok((name.clone(), tickets.issue(name.clone())?))
+        };
+        let tokens: Result<_, _> = port.allow_publish.iter().map(token).collect();
+        Ok(Self {
+            tokens: tokens.context("--allow-publish is there too often")?,
+            tickets,
+        })
+    }
+
+    /// Has a node take them.
+    pub(super) fn configure(&self, mut config: NodeConfig) -> NodeConfig {
+        config.management.tickets = self.tickets.clone();
+        config
+    }
+}
+
 /// A page that is being served.
 pub(super) struct Page {
     server: PageServer,
+    /// Where each name may be published, by the paths of the links.
+    links: Vec<(Name, String)>,
     /// The page for other machines.
     secure: Option<(PageServer, RustlsConfig)>,
     /// Remarks for people, such as a port that was taken.
@@ -35,9 +71,10 @@ impl Page {
         node: &Node,
         port: &PagePort,
         config: PageConfig,
-        more: Option<MoreStatus>,
-        pushes: Router,
+        invitations: &Invitations,
+        extras: (Option<MoreStatus>, Router),
     ) -> anyhow::Result<Self> {
+        let (more, pushes) = extras;
         let mut remarks = Vec::new();
         let listener = bind(Ipv4Addr::LOCALHOST.into(), port.port, &mut remarks).await?;
         let address = SocketAddr::new(interface(port.listen), listener.local_addr()?.port());
@@ -64,6 +101,12 @@ impl Page {
         let streams = HlsServer::new(node.clone(), &config).router();
         let service = PageService::new(node.clone(), web, config, webtransport, more);
         let service = service.with_streams(streams).with_pushes(pushes);
+        let service = service.with_tickets(invitations.tickets.clone());
+        // What is after the # stays in the browser: no server, log or next page sees it.
+        let link = |(name, token): &(Name, Token)| {
+            let path = format!("live.html?name={name}#{}", page_server::hex(token));
+            (name.clone(), path)
+        };
         let secure = match secure {
             Some(listener) => {
                 let config = certificate.map_or_else(|| self_signed(&mut remarks), Ok)?;
@@ -75,6 +118,7 @@ impl Page {
         };
         Ok(Self {
             server: service.start(listener)?,
+            links: invitations.tokens.iter().map(link).collect(),
             secure,
             remarks,
         })
@@ -116,6 +160,31 @@ impl Page {
     /// All of these, this machine's first.
     pub(super) fn urls(&self) -> impl Iterator<Item = String> {
         core::iter::once(self.url()).chain(self.other_urls())
+    }
+
+    /// The links of `--allow-publish`, by name: at each address of the page.
+    pub(super) fn live_links(&self) -> impl Iterator<Item = (&Name, Vec<String>)> {
+        let urls: Vec<_> = self.urls().collect();
+        self.links.iter().map(move |(name, path)| {
+            let links = urls.iter().map(|url| format!("{url}{path}"));
+            (name, links.collect())
+        })
+    }
+
+    /// The same, for programs.
+    pub(super) fn live_links_json(&self) -> Value {
+        let link =
+            |(name, urls): (&Name, Vec<String>)| json!({ "name": name.to_string(), "urls": urls });
+        self.live_links().map(link).collect()
+    }
+
+    /// The same, for people.
+    pub(super) fn live_lines(&self) -> Vec<String> {
+        let line = |(name, urls): (&Name, Vec<String>)| {
+            let urls = urls.join("  or  ");
+            format!("Go live as {name}, once: {urls}")
+        };
+        self.live_links().map(line).collect()
     }
 
     /// The first of the other addresses for a telephone's camera.

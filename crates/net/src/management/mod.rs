@@ -23,6 +23,7 @@ mod readvertise;
 mod rib;
 mod status;
 mod strategy_choice;
+mod tickets;
 
 #[cfg(test)]
 mod tests;
@@ -66,6 +67,9 @@ use rib::Rib;
 const PREFIX_COMPONENTS: usize = 4;
 /// Longest prefix a route may have, in components, as in NFD.
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
+/// What neighbours are told that command a node which serves tickets alone.
+const CLOSED: &str = "neighbours may not register names here: its operator has to set localhop = true in [management], or to \
+    give a link to go live";
 /// FreshnessPeriod of responses, as in NFD.
 const RESPONSE_FRESHNESS: Duration = Duration::from_secs(1);
 
@@ -254,7 +258,8 @@ impl Manager {
             }
         };
         let now = self.node.clock().wall();
-        let needs_key = self.needs_key(name, from).await;
+        let ticket = self.ticket_of(command);
+        let needs_key = ticket.is_none() && self.needs_key(name, from).await;
         let parameters = self.without_capture(parameters, command, from).await;
         let checked = self
             .authenticator
@@ -263,10 +268,12 @@ impl Manager {
             // A fresh command of a key comes from its owner, who is no flood of made-up addresses.
             self.node.plane().end_strangeness(from);
         }
-        let result = match (checked, announcement) {
-            (Ok(()), Some(announcement)) => self.announce(announcement, from, &parameters).await,
-            (Ok(()), None) => self.execute(name, &parameters, from).await,
-            (Err(refusal), _) => Err(Refused::new(403, refusal.to_string())),
+        let result = match (checked, ticket, announcement) {
+            (Err(refusal), _, _) => Err(Refused::new(403, refusal.to_string())),
+            (Ok(()), Some(ticket), _) => self.register_by_ticket(&ticket, &parameters, from).await,
+            _ if self.is_closed_to(name) => Err(Refused::new(403, CLOSED)),
+            (Ok(()), None, Some(it)) => self.announce(it, from, &parameters).await,
+            (Ok(()), None, None) => self.execute(name, &parameters, from).await,
         };
         tracing::debug!(command = %name.prefix(PREFIX_COMPONENTS), %from, ?result, "management");
         let response = match result {
@@ -301,6 +308,12 @@ impl Manager {
             flags: Some(flags & !CAPTURE),
             ..parameters
         }
+    }
+
+    /// Whether a command is one of neighbours, who may do nothing here but show tickets.
+    fn is_closed_to(&self, command: &Name) -> bool {
+        let is_localhop = command.get(0) == Some(Component::generic("localhop"));
+        is_localhop && !self.node.config().management.allow_localhop
     }
 
     /// Whether a face leads to an application of this process, which could as well command the node itself.

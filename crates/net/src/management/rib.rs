@@ -380,7 +380,7 @@ impl Manager {
     }
 
     /// Tells the forwarder, to the end; gives the first error.
-    async fn apply(&self, changes: Vec<Change>) -> Result<(), NodeError> {
+    pub(super) async fn apply(&self, changes: Vec<Change>) -> Result<(), NodeError> {
         let mut result = Ok(());
         for Change { prefix, face, cost } in changes {
             let told = match cost {

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::FaceUri;
 use crate::link::ListenerId;
+use crate::web::Visitor;
 
 type Reply<T> = oneshot::Sender<T>;
 
@@ -129,6 +130,8 @@ pub(crate) struct FaceDescription {
     pub(crate) remote: FaceUri,
     /// This node's address, if it is known.
     pub(crate) local: Option<FaceUri>,
+    /// Who came by the web, if it is a face of the web.
+    pub(crate) visitor: Option<Visitor>,
     /// Whether the peer is on this host.
     pub(crate) scope: Scope,
     /// How many peers there can be.
@@ -181,6 +184,8 @@ pub(crate) struct NewFace {
     pub(crate) persistency: Persistency,
     /// What was chosen of it, where that is not up to the forwarder's side.
     pub(crate) options: FaceOptions,
+    /// Who came by the web, as far as can be told; none: it is no face of the web.
+    pub(crate) visitor: Option<Visitor>,
     /// Whether the peer can be reached; none if that is so as long as the face lives.
     pub(crate) state: Option<watch::Sender<LinkState>>,
 }
@@ -203,7 +208,16 @@ impl NewFace {
             local: None,
             persistency: Persistency::OnDemand,
             options: FaceOptions::default(),
+            visitor: None,
             state: None,
+        }
+    }
+
+    /// A face of `visitor`, who came by the web.
+    pub(crate) fn of_visitor(remote: FaceUri, visitor: Visitor, mtu: Option<usize>) -> Self {
+        Self {
+            visitor: Some(visitor),
+            ..Self::on_demand(remote, visitor.scope(), mtu)
         }
     }
 

@@ -156,6 +156,7 @@ impl EventLoop {
             id: face,
             remote: entry.remote.clone(),
             local: entry.local.clone(),
+            visitor: entry.visitor,
             scope: config.scope,
             link_type: config.link_type,
             persistency: entry.persistency,

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use super::NewFace;
 use crate::FaceUri;
 use crate::link::{KeepAlive, LinkCounters, LinkDrop, LinkSender, ListenerId};
+use crate::web::Visitor;
 
 /// What ends a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,6 +65,8 @@ pub(crate) struct FaceEntry {
     pub(crate) remote: FaceUri,
     pub(crate) local: Option<FaceUri>,
     pub(crate) persistency: Persistency,
+    /// Who came by the web, if it is a face of the web.
+    pub(crate) visitor: Option<Visitor>,
     /// Whether the peer is on this host.
     pub(crate) scope: Scope,
     /// Longest frame that the link takes, in octets; none: any.
@@ -95,6 +98,7 @@ impl FaceEntry {
             remote: new.remote,
             local: new.local,
             persistency: new.persistency,
+            visitor: new.visitor,
             scope: new.config.scope,
             link_mtu: new.config.mtu,
             state: new.state.unwrap_or_else(|| watch::channel(LinkState::Up).0),

@@ -14,7 +14,6 @@ use axum::routing::any;
 use bytes::Bytes;
 use core::sync::atomic::{AtomicU32, Ordering};
 use futures_util::{Sink, SinkExt, Stream, StreamExt};
-use namecast_forward::Scope;
 use namecast_units::Duration;
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
@@ -128,17 +127,17 @@ async fn accept(
         let node = door.node().clone();
         // Its own task, so that stopping the node waits for what is queued, and cuts it off if need be.
         node.spawn(async move {
-            serve(&door, socket, peer, visitor.scope()).await;
+            serve(&door, socket, peer, visitor).await;
             drop(place);
         });
     })
 }
 
-async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, scope: Scope) {
+async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, visitor: Visitor) {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     let remote = FaceUri::WebSocketClient(peer.unwrap_or(unknown));
     let timeout = door.node().config().dead_peer_timeout;
-    if let Some(mut link) = door.face(NewFace::on_demand(remote, scope, None)).await {
+    if let Some(mut link) = door.face(NewFace::of_visitor(remote, visitor, None)).await {
         let end = run(socket, &mut link, timeout).await;
         door.leave(link, end).await;
     }

@@ -211,11 +211,11 @@ impl Sessions {
         let timeout = self.door.node().config().connect_timeout;
         let opened = tokio::time::timeout(timeout, self.open(incoming)).await;
         drop(handshake);
-        let Ok(Some((connection, place, scope))) = opened else {
+        let Ok(Some((connection, place, visitor))) = opened else {
             return;
         };
         let remote = FaceUri::WebTransport(connection.remote_address());
-        let new = NewFace::on_demand(remote, scope, Some(mtu(&connection)));
+        let new = NewFace::of_visitor(remote, visitor, Some(mtu(&connection)));
         if let Some(mut link) = self.door.face(new).await {
             let end = run(&connection, &mut link).await;
             self.door.leave(link, end).await;
@@ -224,7 +224,7 @@ impl Sessions {
     }
 
     /// Accepts a session from whoever may come while there is a place.
-    async fn open(&self, incoming: IncomingSession) -> Option<(Connection, Place, Scope)> {
+    async fn open(&self, incoming: IncomingSession) -> Option<(Connection, Place, Visitor)> {
         let no_session =
             |error: &ConnectionError| tracing::debug!(%error, "no WebTransport session");
         let request = incoming.await.inspect_err(no_session).ok()?;
@@ -242,7 +242,7 @@ impl Sessions {
             return None;
         };
         let connection = request.accept().await.inspect_err(no_session).ok()?;
-        Some((connection, place, visitor.scope()))
+        Some((connection, place, visitor))
     }
 
     fn judge(&self, request: &SessionRequest) -> Result<Visitor, Refusal> {

@@ -8,7 +8,7 @@ use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
-use super::super::page::{Doors, Page, interface};
+use super::super::page::{Doors, Invitations, Page, interface};
 use super::super::uplink::Uplink;
 use super::Serve;
 use crate::connect::Connect;
@@ -68,7 +68,8 @@ impl Outlet {
     ) -> anyhow::Result<Self> {
         let mut config = NodeConfig::caching(CACHE);
         config.web.allow_origins.clone_from(&arguments.allow_origin);
-        let node = Node::start(config);
+        let invitations = Invitations::new(&arguments.page)?;
+        let node = Node::start(invitations.configure(config));
         let reach = Reach::open(&node, arguments).await?;
         let config = PageConfig {
             name: None,
@@ -80,7 +81,8 @@ impl Outlet {
         let pushes = whip.router();
         #[cfg(not(feature = "whip"))]
         let (pushes, _) = (axum::Router::new(), gate);
-        let page = Page::start(&node, &arguments.page, config, Some(status), pushes).await?;
+        let extras = (Some(status), pushes);
+        let page = Page::start(&node, &arguments.page, config, &invitations, extras).await?;
         Ok(Self {
             node,
             page,
@@ -120,6 +122,7 @@ impl Outlet {
         let page = &self.page;
         lines.extend(page.remarks.iter().map(|remark| format!("({remark})")));
         lines.extend(page.urls().map(|url| format!("Page: {url}")));
+        lines.extend(page.live_lines());
         #[cfg(feature = "whip")]
         lines.extend(super::whip::lines(page, &self.whip));
         lines
@@ -128,7 +131,8 @@ impl Outlet {
     /// The same for programs.
     pub(super) fn object(&self) -> Value {
         let (url, other_urls) = (self.page.url(), self.page.other_urls());
-        let mut object = json!({ "url": url, "other_urls": other_urls });
+        let mut object =
+            json!({ "url": url, "other_urls": other_urls, "go_live": self.page.live_links_json() });
         match &self.reach {
             Reach::Here(doors) => object["faces"] = json!(doors.uris()),
             Reach::Through { uplink, .. } => object["connect"] = json!(uplink.remote()),

@@ -1,0 +1,154 @@
+use namecast_apps::management::{ControlParameters, ControlResponse};
+use namecast_packet::signature::DigestSigner;
+use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce, Packet};
+use namecast_units::Duration;
+
+use super::*;
+
+const WALL_US: f64 = 1_790_000_000_000_000.0;
+
+fn config() -> LiveConfig {
+    let rung = |name: &str, bitrate: u32| {
+        format!(
+            r#"{{"name":"{name}","bitrate":{bitrate},"width":640,"height":360,"rate":{{"num":30,"den":1}},"key_interval":30,"codec_string":"vp8"}}"#
+        )
+    };
+    let json = format!(
+        r#"{{"name":"/cam","secret":"{}","ticket":"{}","streams":[{{"name":"video","kind":"video","codec":"vp8","rungs":[{},{}],"segment_size":1000,"parity_percent":20}}],"wall_at_zero_us":{WALL_US},"seed":7}}"#,
+        "0b".repeat(32),
+        "0c".repeat(32),
+        rung("300k", 300_000),
+        rung("1M", 1_000_000),
+    );
+    LiveConfig::decode(&json).unwrap()
+}
+
+fn at(milliseconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(milliseconds)
+}
+
+fn frame(rung: &str, position: u64, key: bool, captured_at: f64) -> LiveFrame {
+    LiveFrame {
+        stream: "video".to_owned(),
+        rung: rung.to_owned(),
+        position,
+        key,
+        captured_at,
+    }
+}
+
+/// Packets that the tab has for its transport, and its events.
+fn drained(tab: &mut LiveTab) -> (Vec<Packet>, Vec<String>) {
+    let batch = tab.drain();
+    let (mut packets, mut events, mut rest) = (Vec::new(), Vec::new(), &batch[..]);
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let (record, after) = after.split_at(u32::from_le_bytes(*length) as usize);
+        match record[0] {
+            1 => {
+                let link = LpPacket::decode(Bytes::copy_from_slice(&record[5..])).unwrap();
+                packets.push(Packet::decode(link.fragment.unwrap()).unwrap());
+            }
+            _ => events.push(String::from_utf8(record[1..].to_vec()).unwrap()),
+        }
+        rest = after;
+    }
+    (packets, events)
+}
+
+fn live() -> (LiveTab, FaceId, Interest) {
+    let mut tab = LiveTab::new(at(1_000), &config()).unwrap();
+    let transport = Transport {
+        description: "websocket",
+        mtu: None,
+        is_local: false,
+    };
+    let face = tab.face_up(at(1_000), &transport).unwrap();
+    let (packets, _) = drained(&mut tab);
+    let [Packet::Interest(command)] = &packets[..] else {
+        panic!("{packets:?}");
+    };
+    let command = command.clone();
+    (tab, face, command)
+}
+
+fn answer(command: &Interest, code: u64, text: &str) -> Vec<u8> {
+    let response = ControlResponse {
+        code,
+        text: text.to_owned(),
+        parameters: ControlParameters::default(),
+    };
+    let data = Data::builder(command.name().clone())
+        .content(response.encode())
+        .sign(&DigestSigner);
+    data.wire().to_vec()
+}
+
+/// The command names `/cam` and shows the 32 octets of the ticket; what the node says comes to the page in its words.
+#[test]
+fn the_name_is_registered_with_the_ticket() {
+    let (mut tab, face, command) = live();
+    assert_eq!(
+        command.name().prefix(4).to_string(),
+        "/localhop/nfd/rib/register"
+    );
+    assert_eq!(command.parameters().as_deref(), Some(&[0x0c; 32][..]));
+    let parameters = Bytes::copy_from_slice(command.name().get(4).unwrap().value);
+    let parameters = ControlParameters::decode(&parameters).unwrap();
+    assert_eq!(parameters.name, Some("/cam".parse().unwrap()));
+    tab.handle_frame(at(1_010), face, answer(&command, 403, "used already"));
+    let (_, events) = drained(&mut tab);
+    assert_eq!(events.len(), 1, "{events:?}");
+    assert!(events[0].contains("403 used already"), "{events:?}");
+}
+
+/// One frame is published in both rungs under one position, with the time of capture; a viewer's Interests bring both.
+#[test]
+fn both_rungs_of_a_frame_are_published() {
+    let (mut tab, face, _) = live();
+    for rung in ["300k", "1M"] {
+        let payload = vec![1; 200];
+        tab.publish_frame(at(1_040), &frame(rung, 0, true, 1_030.0), payload)
+            .unwrap();
+        let missing = tab.publish_frame(at(1_040), &frame("3M", 0, true, 0.0), vec![1]);
+        assert!(missing.is_err());
+    }
+    for rung in ["300k", "1M"] {
+        let name: Name = format!("/cam/video/{rung}").parse().unwrap();
+        let latest = name.child(Component {
+            kind: Component::KEYWORD,
+            value: b"latest",
+        });
+        let interest = Interest::builder(latest).can_be_prefix().must_be_fresh();
+        let interest = interest.build(Nonce([1; 4]));
+        tab.handle_frame(at(1_050), face, interest.wire().to_vec());
+        let (packets, _) = drained(&mut tab);
+        assert!(
+            matches!(&packets[..], [Packet::Data(_)]),
+            "{rung}: {packets:?}"
+        );
+    }
+    let figures = tab.stats();
+    assert!(figures.contains(r#""frames":2"#), "{figures}");
+    assert!(figures.contains(r#""interests":2"#), "{figures}");
+}
+
+/// Of a key that follows from the secret alone, so that viewers know it again.
+#[test]
+fn the_key_is_that_of_the_secret() {
+    let (tab, ..) = live();
+    let digest = tab.key_digest();
+    assert_eq!(digest.len(), 64);
+    assert_eq!(digest, LiveTab::new(at(9), &config()).unwrap().key_digest());
+}
+
+/// A frame from the past of a clock, or one that needs what was never published, changes nothing.
+#[test]
+fn what_cannot_be_published_is_refused() {
+    let (mut tab, ..) = live();
+    let delta = tab.publish_frame(at(1_040), &frame("1M", 0, false, 0.0), vec![1]);
+    assert!(delta.is_err());
+    let mut config = config();
+    config.ticket = Some("0c".to_owned());
+    let refused = LiveTab::new(at(1), &config).unwrap_err().to_string();
+    assert!(refused.contains("as it was printed"), "{refused}");
+}

@@ -1,0 +1,92 @@
+// A page that goes live with a camera whose pictures carry the burned-in clock, drawn at the moment of capture.
+
+import { readFile } from "node:fs/promises";
+import path from "node:path";
+
+const CLOCK = (await readFile(path.join(import.meta.dirname, "clock.js"), "utf8")).replaceAll(/^export /gm, "");
+
+/** What stands for camera and microphone in the tab. */
+const CAMERA = `(() => {
+  ${CLOCK}
+  navigator.mediaDevices.getUserMedia = async ({ video, audio }) => {
+    const tracks = [];
+    if (video) {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [640, 360];
+      const context = canvas.getContext("2d");
+      let number = 0;
+      const draw = () => {
+        const now = performance.timeOrigin + performance.now();
+        context.fillStyle = "hsl(" + (number * 3) % 360 + " 60% 40%)";
+        context.fillRect(0, 0, 640, 360);
+        clockRows(now, number++).forEach((row, y) => row.forEach((bit, x) => {
+          context.fillStyle = bit ? "#fff" : "#000";
+          context.fillRect(x * 16, y * 16, 16, 16);
+        }));
+        requestAnimationFrame(draw);
+      };
+      draw();
+      tracks.push(...canvas.captureStream(30).getVideoTracks());
+    }
+    if (audio) {
+      const context = new AudioContext({ sampleRate: 48000 });
+      const [tone, sink] = [context.createOscillator(), context.createMediaStreamDestination()];
+      tone.connect(sink);
+      tone.start();
+      tracks.push(...sink.stream.getAudioTracks());
+    }
+    return new MediaStream(tracks);
+  };
+})();`;
+
+/** The first link of each name that a program with `--json` printed. */
+export async function linksOf(program) {
+  const told = await program.until("links", async () => JSON.parse(/\{"faces.*\}/.exec(program.printed)[0]));
+  return Object.fromEntries(told.go_live.map(({ name, urls }) => [name, urls[0]]));
+}
+
+/** Opens a page to go live in a tab of `browser`, which has to be seen, or its camera stands still. */
+export async function openLive(browser, url) {
+  const page = await browser.context.newPage();
+  const errors = [];
+  page.on("pageerror", (error) => errors.push(String(error)));
+  await page.addInitScript(CAMERA);
+  await page.goto(url);
+  return new LivePage(page, errors);
+}
+
+/** The page to go live, in the words of the tests. */
+export class LivePage {
+  constructor(page, errors) {
+    this.page = page;
+    this.errors = errors;
+  }
+
+  /** Goes live, and returns the link to watch. */
+  async goLive() {
+    await this.page.click("#go");
+    await this.page.waitForFunction(() => globalThis.namecastLive.state === "live", undefined, { timeout: 60_000 }).catch(async (error) => {
+      throw new Error(`not live: ${JSON.stringify({ notice: await this.notice(), errors: this.errors })}`, { cause: error });
+    });
+    return this.page.evaluate(() => globalThis.namecastLive.link);
+  }
+
+  /** Tries to go live, and returns what the page says when it does not. */
+  async refused() {
+    await this.page.click("#go");
+    await this.page.waitForFunction(() => globalThis.namecastLive.state === "not live" && document.querySelector(".notice") !== null, undefined, { timeout: 60_000 });
+    return this.notice();
+  }
+
+  notice() {
+    return this.page.locator("#notices").textContent();
+  }
+
+  figures() {
+    return this.page.evaluate(() => globalThis.namecastLive.figures());
+  }
+
+  close() {
+    return this.page.close();
+  }
+}

@@ -1,0 +1,179 @@
+// A tab goes live with camera and microphone; another tab and the command play it. Its link works once, for its name, in the
+// node's own page.
+
+import assert from "node:assert/strict";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import http from "node:http";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+import { openPage, startBrowser } from "./lib/browser.mjs";
+import { linksOf, openLive } from "./lib/live.mjs";
+import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
+import { startProxy } from "./lib/proxy.mjs";
+import { startPusher } from "./lib/whip.mjs";
+
+let binary;
+let home;
+let browser;
+let pusher;
+let server;
+/** A link for each name. */
+let links;
+
+const sock = () => path.join(home.directory, "live.sock");
+
+before(async () => {
+  binary = await findBinary();
+  home = await makeHome();
+  const file = path.join(home.directory, "live.toml");
+  await writeFile(file, `listen = { udp = [], tcp = [], unix = ["${sock()}"] }\nweb = { trusted-proxies = ["127.0.0.2"] }\n`);
+  const names = ["/cam", "/second", "/third"].flatMap((name) => ["--allow-publish", name]);
+  [browser, pusher, server] = await Promise.all([
+    startBrowser(home.directory),
+    startPusher(home.directory),
+    startServer(binary, ["forwarder", "--config", file, "--json", "-v", ...names], home.directory),
+  ]);
+  links = await linksOf(server.program);
+});
+
+after(async () => {
+  await server?.program.end();
+  await browser?.close();
+  await pusher?.close();
+  await home?.remove();
+});
+
+const tickets = async () => (await (await fetch(`${server.url}status.json`)).json()).tickets;
+
+/** The same link, at another address of the node. */
+const at = (url, link) => link.replace(server.url, url);
+
+describe("a tab that is live", () => {
+  test("is played by another tab and by the command, and goes on after it was loaded anew", async () => {
+    const live = await openLive(pusher, links["/cam"]);
+    const link = await live.goLive();
+    assert.match(link, /\?name=\/cam&key=[0-9a-f]{64}$/);
+    const key = /key=(\w+)/.exec(link)[1];
+    const [film, figures] = ["film.mkv", "watch.jsonl"].map((name) => path.join(home.directory, name));
+    const watcher = new Program(binary, ["watch", "/cam", "--key", key, "--output", film, "--stats", figures, "--connect", `unix://${sock()}`], home.directory);
+    const player = await openPage(browser, link);
+    try {
+      await player.untilStats("60 frames", ({ video }) => video.shown >= 60);
+      const samples = await player.samples();
+      assert.ok(samples.length >= 10, `${samples.length} clocks were read`);
+      samples.forEach(({ time }, index) => assert.ok(index === 0 || time > samples[index - 1].time));
+      const stats = await player.stats();
+      assert.ok(stats.signer.trusted, stats.signer.verdict);
+      assert.deepEqual(stats.rungs.map(({ name }) => name).sort(), ["1M", "300k"]);
+      const late = samples.map(({ time, seenAt }) => seenAt - time).sort((a, b) => a - b);
+      console.log(`glass to glass ${late[late.length >> 1].toFixed(0)} ms (median of ${late.length})`);
+
+      // Between the two qualities one picture is as good as the other: key frames are at the same ones.
+      for (const rung of ["300k", "1M"]) {
+        await player.page.selectOption("#rung", rung);
+        await player.untilStats(rung, ({ rung: shown }) => shown === rung);
+      }
+      const { qualities, sound, dropped } = await live.figures();
+      assert.deepEqual(qualities.map(({ width, height }) => [width, height]), [[640, 360], [320, 180]]);
+      assert.ok(sound > 0, "no sound is sent");
+      assert.equal(typeof (dropped.encoder + dropped.network), "number");
+
+      await watcher.until("two seconds of film", async () => (await lastOf(figures)).video?.rendered >= 60);
+      await watcher.end("SIGINT");
+      const final = await lastOf(figures);
+      assert.equal(final.video.verification_failures, 0);
+      assert.ok(final.audio.rendered > 20, JSON.stringify(final.audio));
+      assert.ok((await stat(film)).size > 50_000);
+
+      const before = await tickets();
+      await live.page.reload();
+      assert.equal(await live.goLive(), link);
+      await player.untilCaptured(Date.now());
+      const after = await tickets();
+      assert.deepEqual([after.admitted - before.admitted, after.resumed - before.resumed], [0, 1]);
+      assert.deepEqual([...live.errors, ...player.errors], []);
+
+      await live.page.click("#end");
+      await server.program.until("end of the route", async () => !(await routes()).includes("/cam"));
+    } finally {
+      await player.close();
+      await live.close();
+      await watcher.end();
+    }
+  });
+});
+
+/** The last line of a file of figures. */
+const lastOf = async (file) => JSON.parse((await readFile(file, "utf8")).trim().split("\n").at(-1));
+
+const routes = async () => (await (await fetch(`${server.url}status.json`)).json()).node.routes.map(({ prefix }) => prefix);
+
+describe("a link to go live", () => {
+  // Both reach the node from elsewhere than its machine, as far as it can tell, so that nothing but the link lets them register.
+  let trusted;
+  let foreign;
+
+  before(async () => {
+    trusted = await startProxy({ to: server.url, from: "127.0.0.2" });
+    foreign = await startProxy({ to: server.url, from: "127.0.0.3" });
+  });
+
+  after(async () => {
+    await trusted?.close();
+    await foreign?.close();
+  });
+
+  /** What a page says that is opened at `link`, and what the node counts and logs. */
+  async function check(link, counter, said) {
+    const before = await tickets();
+    const live = await openLive(pusher, link);
+    try {
+      assert.match(await live.refused(), said);
+      const after = await tickets();
+      if (counter !== undefined) {
+        assert.ok(after[counter] > before[counter], JSON.stringify({ before, after }));
+        await server.program.until(`log of ${counter}`, async () => said.test(server.program.printed));
+      }
+    } finally {
+      await live.close();
+    }
+  }
+
+  test("works once, and for its name", async () => {
+    const link = at(trusted.url, links["/second"]);
+    await check(link.replace("name=/second", "name=/other"), "refused_name", /is for \/second alone/);
+    const live = await openLive(pusher, link);
+    try {
+      await live.goLive();
+      await check(link, "refused_used", /used already/);
+      assert.ok((await routes()).includes("/second"));
+      assert.ok(!(await routes()).includes("/other"));
+    } finally {
+      await live.close();
+    }
+    await check(link, "refused_used", /used already/);
+  });
+
+  test("works nowhere else, nor does one that was made up", async () => {
+    await check(at(foreign.url, links["/third"]), "refused_origin", /only in the page of this node/);
+    await check(at(trusted.url, links["/third"]).replace(/#.*/, `#${"0".repeat(32)}`), "refused_token", /not one of this node's/);
+    await check(at(trusted.url, links["/third"]).replace(/#.*/, ""), undefined, /link to go live|--allow-publish/);
+    const { status, text } = await upgrade("http://elsewhere.example");
+    assert.equal(status, 403);
+    assert.match(text, /pages of 'http:\/\/elsewhere.example' may not use this node/);
+    assert.ok(!(await routes()).includes("/third"));
+  });
+});
+
+/** What a page of another site gets that requests a face. */
+function upgrade(origin) {
+  const headers = { origin, connection: "upgrade", upgrade: "websocket", "sec-websocket-version": "13", "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==" };
+  return new Promise((resolve, reject) => {
+    const request = http.get(`${server.url}ws`, { headers }, (response) => {
+      let text = "";
+      response.on("data", (octets) => (text += octets));
+      response.on("end", () => resolve({ status: response.statusCode, text }));
+    });
+    request.on("error", reject);
+  });
+}

@@ -1,0 +1,84 @@
+/** What is to be sent. */
+export interface Wanted {
+  picture: "camera" | "screen" | "none";
+  /** Device to use; absent: whichever the browser likes. */
+  camera?: string;
+  microphone: boolean;
+  microphoneDevice?: string;
+}
+
+/** Pictures a second, and the size, that are requested. */
+const RATE = 30;
+const WIDTH = 1_280;
+const HEIGHT = 720;
+
+/**
+ * Captures what is wanted, after the browser has asked its user.
+ *
+ * @throws Error in words that say what to do.
+ */
+export async function capture(wanted: Wanted): Promise<MediaStream> {
+  const lack = missing();
+  if (lack !== "") {
+    throw new Error(lack);
+  }
+  if (wanted.picture === "none" && !wanted.microphone) {
+    throw new Error("There is nothing to send: choose a camera, a screen or the microphone.");
+  }
+  const tracks: MediaStreamTrack[] = [];
+  try {
+    if (wanted.picture === "screen") {
+      const video = { width: { max: WIDTH }, height: { max: HEIGHT }, frameRate: { max: RATE } };
+      tracks.push(...(await navigator.mediaDevices.getDisplayMedia({ video, audio: false })).getTracks());
+    }
+    const video = wanted.picture === "camera" && { width: { ideal: WIDTH }, height: { ideal: HEIGHT }, frameRate: { ideal: RATE, max: RATE }, ...device(wanted.camera) };
+    const audio = wanted.microphone && device(wanted.microphoneDevice);
+    if (video !== false || audio !== false) {
+      tracks.push(...(await navigator.mediaDevices.getUserMedia({ video, audio })).getTracks());
+    }
+  } catch (error) {
+    tracks.forEach((track) => track.stop());
+    throw new Error(explain(error, wanted), { cause: error });
+  }
+  return new MediaStream(tracks);
+}
+
+/** Pictures a second that a track gives at most. */
+export function rateOf(track: MediaStreamTrack): number {
+  return Math.min(60, Math.max(1, Math.round(track.getSettings().frameRate ?? RATE)));
+}
+
+/** What this browser lacks to go live; empty if nothing. */
+export function missing(): string {
+  if (!isSecureContext) {
+    return "Browsers give camera and microphone only to pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https.";
+  }
+  if (typeof VideoEncoder === "undefined" || typeof AudioEncoder === "undefined" || typeof MediaStreamTrackProcessor === "undefined") {
+    return "This browser cannot encode live pictures and sound for a page (WebCodecs). Open this link in Chrome or Edge.";
+  }
+  return "";
+}
+
+/** Why nothing is captured, and what to do. */
+export function explain(error: unknown, wanted: Wanted): string {
+  const name = error instanceof Error ? error.name : "";
+  const what = wanted.picture === "camera" ? (wanted.microphone ? "camera or microphone" : "camera") : "microphone";
+  switch (name) {
+    case "NotAllowedError":
+      return wanted.picture === "screen"
+        ? "Nothing was chosen to be shared. Try again, and choose a screen or a window; if the microphone is asked for, allow it."
+        : `The browser does not let this page use the ${what}. Allow it at the sign beside the address, and try again.`;
+    case "NotFoundError":
+      return `There is no ${what}. Plug one in, or choose something else to send.`;
+    case "NotReadableError":
+      return `The ${what} cannot be read, mostly because another program uses it. Close that, and try again.`;
+    case "OverconstrainedError":
+      return "The chosen device is gone. Choose another one.";
+    default:
+      return `Nothing can be captured: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}
+
+function device(id: string | undefined): MediaTrackConstraints {
+  return id === undefined || id === "" ? {} : { deviceId: { exact: id } };
+}

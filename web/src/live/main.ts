@@ -1,0 +1,279 @@
+import { ownSecret } from "../page/own-key.ts";
+import { Theme } from "../page/theme.ts";
+import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
+import { capture, missing, rateOf, type Wanted } from "./capture.ts";
+import { ticketOf } from "./ticket.ts";
+
+/** Name to go live as where the address has none. */
+const DEFAULT_NAME = "/live";
+/** Frames that may wait between camera and encoder: more would be late. */
+const BUFFERED_FRAMES = 2;
+/** Bits a second that go out though nobody watches: answers about what there is. */
+const UNWATCHED = 20_000;
+
+/** What tests and the curious reach from the console. */
+export interface LiveHandle {
+  figures(): LiveFigures | undefined;
+  readonly state: string;
+  /** The link to watch; empty before the stream is signed. */
+  readonly link: string;
+}
+
+declare global {
+  interface Window {
+    namecastLive: LiveHandle;
+  }
+}
+
+type State = "not live" | "starting" | "live" | "connecting";
+
+class Live {
+  readonly #name = new URLSearchParams(location.search).get("name") || DEFAULT_NAME;
+  #stream: MediaStream | undefined;
+  #worker: Worker | undefined;
+  #figures: LiveFigures | undefined;
+  #state: State = "not live";
+  #link = "";
+
+  constructor() {
+    element("name").textContent = this.#name;
+    const theme = new Theme(() => undefined);
+    element("theme").addEventListener("click", () => theme.toggle());
+    element("go").addEventListener("click", () => void this.#go());
+    element("end").addEventListener("click", () => this.#end());
+    element("copy").addEventListener("click", () => void this.#copy());
+    element("sources").addEventListener("change", () => void this.#preview());
+    element("sources").addEventListener("submit", (event) => event.preventDefault());
+    addEventListener("hashchange", () => location.reload());
+    notice(missing());
+    window.namecastLive = this.#handle();
+  }
+
+  #handle(): LiveHandle {
+    const [state, link] = [() => this.#state, () => this.#link];
+    return {
+      figures: () => this.#figures,
+      get state() {
+        return state();
+      },
+      get link() {
+        return link();
+      },
+    };
+  }
+
+  /** Captures what is chosen now, and shows it. Returns whether there is anything. */
+  async #preview(): Promise<boolean> {
+    this.#release();
+    try {
+      this.#stream = await capture(wanted());
+      notice("");
+    } catch (error) {
+      notice(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+    element<HTMLVideoElement>("preview").srcObject = this.#stream;
+    hint(this.#stream.getVideoTracks().length > 0 ? "" : "Sound alone.");
+    await listDevices(this.#stream);
+    return true;
+  }
+
+  async #go(): Promise<void> {
+    this.#enter("starting");
+    if (this.#stream?.active !== true && !(await this.#preview())) {
+      this.#enter("not live");
+      return;
+    }
+    const stream = this.#stream;
+    if (stream === undefined) {
+      return;
+    }
+    const [picture] = stream.getVideoTracks();
+    const [sound] = stream.getAudioTracks();
+    const ticket = ticketOf(location.hash, storage(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
+    const start: LiveStart = {
+      name: this.#name,
+      secret: ownSecret(this.#name, storage(() => localStorage), () => crypto.getRandomValues(new Uint8Array(32))),
+      ...(ticket === undefined ? {} : { ticket }),
+      base: location.href,
+      ...(picture === undefined ? {} : { video: { frames: frames<VideoFrame>(picture), rate: rateOf(picture) } }),
+      ...(sound === undefined ? {} : { audio: frames<AudioData>(sound) }),
+    };
+    const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
+    this.#worker = worker;
+    worker.onmessage = (event: MessageEvent<LiveReport>) => this.#hear(event.data);
+    worker.onerror = (event) => this.#fail(`This page cannot go live: ${event.message || "its worker did not start"}`);
+    const transfer = [start.video?.frames, start.audio].filter((each) => each !== undefined);
+    worker.postMessage(start, transfer);
+  }
+
+  #hear(report: LiveReport): void {
+    switch (report.type) {
+      case "key":
+        this.#share(report.digest);
+        break;
+      case "connection":
+        this.#enter(report.live ? "live" : "connecting");
+        notice(report.live ? "" : report.text);
+        break;
+      case "failed":
+        this.#fail(report.text);
+        break;
+      case "ended":
+        this.#fail("What you sent has ended: the sharing was stopped, or the device is gone. Go live again when you like.");
+        break;
+      case "figures":
+        this.#figures = report.figures;
+        showFigures(report.figures);
+    }
+  }
+
+  #fail(text: string): void {
+    this.#end();
+    notice(text);
+  }
+
+  #end(): void {
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    this.#figures = undefined;
+    this.#release();
+    element("share").hidden = true;
+    element("share-hint").hidden = false;
+    element("sent").hidden = true;
+    element("sent-none").hidden = false;
+    hint("Choose a camera or a screen, then go live.");
+    this.#enter("not live");
+  }
+
+  #release(): void {
+    this.#stream?.getTracks().forEach((track) => track.stop());
+    this.#stream = undefined;
+    element<HTMLVideoElement>("preview").srcObject = null;
+  }
+
+  #enter(state: State): void {
+    this.#state = state;
+    const pill = element("state");
+    pill.textContent = state;
+    pill.dataset["phase"] = state === "not live" ? "idle" : state === "live" ? "live" : "connecting";
+    const isOff = state === "not live";
+    element("go").hidden = !isOff;
+    element("end").hidden = isOff;
+    for (const field of element("sources").querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) {
+      field.disabled = !isOff;
+    }
+  }
+
+  #share(digest: string): void {
+    const url = new URL("./", location.href);
+    // Names are written as they are: a slash needs no escape in a query.
+    this.#link = `${url.href}?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    element<HTMLInputElement>("link").value = this.#link;
+    element("share").hidden = false;
+    element("share-hint").hidden = true;
+  }
+
+  async #copy(): Promise<void> {
+    const button = element("copy");
+    try {
+      await navigator.clipboard.writeText(this.#link);
+      button.textContent = "Copied";
+    } catch {
+      element<HTMLInputElement>("link").select();
+      button.textContent = "Press Ctrl+C";
+    }
+    setTimeout(() => (button.textContent = "Copy"), 2_000);
+  }
+}
+
+/** What the form says. */
+function wanted(): Wanted {
+  const picture = document.querySelector<HTMLInputElement>("input[name=picture]:checked")?.value;
+  return {
+    picture: picture === "screen" || picture === "none" ? picture : "camera",
+    camera: element<HTMLSelectElement>("camera").value,
+    microphone: element<HTMLInputElement>("microphone").checked,
+    microphoneDevice: element<HTMLSelectElement>("mic").value,
+  };
+}
+
+/** Fills the lists of devices, whose names the browser tells once one may be used. */
+async function listDevices(stream: MediaStream): Promise<void> {
+  const devices = await navigator.mediaDevices.enumerateDevices();
+  for (const [kind, list, track] of [
+    ["videoinput", "camera", stream.getVideoTracks()[0]],
+    ["audioinput", "mic", stream.getAudioTracks()[0]],
+  ] as const) {
+    const found = devices.filter((device) => device.kind === kind && device.deviceId !== "");
+    const select = element<HTMLSelectElement>(list);
+    const chosen = track?.getSettings().deviceId ?? select.value;
+    select.replaceChildren(...found.map((device, index) => new Option(device.label || `${index + 1}`, device.deviceId, false, device.deviceId === chosen)));
+    element(`${list}-row`).hidden = found.length < 2;
+  }
+}
+
+function showFigures({ qualities, sound, sent, dropped }: LiveFigures): void {
+  const megabits = (bits: number): string => (bits >= 1e6 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e3).toFixed(0)} kbit/s`);
+  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${megabits(bitrate)}, ${rate.toFixed(0)} a second`]);
+  if (sound !== null) {
+    rows.push(["Sound", megabits(sound)]);
+  }
+  rows.push(["To those who watch", sent > UNWATCHED ? megabits(sent) : "nobody watches now"]);
+  const left = dropped.encoder + dropped.network;
+  if (left > 0) {
+    rows.push(["Pictures left out", `${left}: this ${dropped.encoder >= dropped.network ? "computer" : "connection"} is too slow`]);
+  }
+  const list = element("sent");
+  list.replaceChildren(
+    ...rows.flatMap(([term, text]) => {
+      const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+      [dt.textContent, dd.textContent] = [term, text];
+      return [dt, dd];
+    }),
+  );
+  list.hidden = false;
+  element("sent-none").hidden = true;
+}
+
+function frames<T extends VideoFrame | AudioData>(track: MediaStreamTrack): ReadableStream<T> {
+  const init = track.kind === "video" ? { track, maxBufferSize: BUFFERED_FRAMES } : { track };
+  return new MediaStreamTrackProcessor<T>(init).readable;
+}
+
+/** Shows what a person must know; empty: nothing. */
+function notice(text: string): void {
+  const host = element("notices");
+  host.replaceChildren();
+  if (text !== "") {
+    const paragraph = document.createElement("p");
+    paragraph.className = "notice";
+    paragraph.textContent = text;
+    host.append(paragraph);
+  }
+}
+
+/** What stands in place of the preview; empty: nothing. */
+function hint(text: string): void {
+  element("preview-hint").textContent = text;
+  element("preview-hint").hidden = text === "";
+}
+
+/** A storage, if the browser gives one. */
+function storage(get: () => Storage): Storage | undefined {
+  try {
+    return get();
+  } catch {
+    return undefined;
+  }
+}
+
+function element<T extends HTMLElement = HTMLElement>(id: string): T {
+  const found = document.getElementById(id);
+  if (found === null) {
+    throw new Error(`the page has no #${id}`);
+  }
+  return found as T;
+}
+
+new Live();

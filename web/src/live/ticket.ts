@@ -1,0 +1,23 @@
+/** What the tab's storage has its entries begin with; the token follows. */
+const PREFIX = "namecast-ticket:";
+
+/**
+ * What shows the node that this tab may publish: the token of the link (`#` and 32 hexadecimal digits), and a secret that this tab
+ * makes when it first has the link. The node admits whoever used the token first, and then that secret alone; it stays in
+ * `sessionStorage`, so that the tab goes on after it was loaded anew, and no other tab can.
+ *
+ * @returns 64 hexadecimal digits; undefined if the link has no token.
+ */
+export function ticketOf(hash: string, store: Pick<Storage, "getItem" | "setItem"> | undefined, random: () => Uint8Array): string | undefined {
+  const [, token] = /^#([0-9a-f]{32})$/.exec(hash) ?? [];
+  if (token === undefined) {
+    return undefined;
+  }
+  const kept = store?.getItem(PREFIX + token) ?? "";
+  if (/^[0-9a-f]{32}$/.test(kept)) {
+    return token + kept;
+  }
+  const secret = Array.from(random(), (octet) => octet.toString(16).padStart(2, "0")).join("");
+  store?.setItem(PREFIX + token, secret);
+  return token + secret;
+}

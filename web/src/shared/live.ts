@@ -1,0 +1,47 @@
+/** What a page that goes live tells its worker. */
+export interface LiveStart {
+  name: string;
+  /** Secret of the key that signs, 64 hexadecimal digits. */
+  secret: string;
+  /** Token of the link and this tab's own secret, 64 hexadecimal digits together; absent: the link had none. */
+  ticket?: string;
+  /** Address of the page: what is relative is relative to it. */
+  base: string;
+  /** Pictures, and how many a second at most. */
+  video?: { frames: ReadableStream<VideoFrame>; rate: number };
+  audio?: ReadableStream<AudioData>;
+}
+
+/** From the worker to the page. */
+export type LiveReport =
+  /** The stream is described and signed: this is the digest of its key, which the link to watch carries. */
+  | { type: "key"; digest: string }
+  /** The node sends here who wants to watch, or for the moment does not. */
+  | { type: "connection"; live: boolean; text: string }
+  /** It is over, for a reason that a person must know. */
+  | { type: "failed"; text: string }
+  /** What was captured has ended: somebody stopped sharing the screen, or pulled the plug. */
+  | { type: "ended" }
+  | { type: "figures"; figures: LiveFigures };
+
+/** What is being sent. */
+export interface LiveFigures {
+  qualities: QualityFigures[];
+  /** Sound, in bits a second; null: none. */
+  sound: number | null;
+  /** What goes to the node, to all who watch together, in bits a second: nothing while nobody does. */
+  sent: number;
+  /** Pictures left out before encoding, as the encoder or the network was behind. */
+  dropped: { encoder: number; network: number };
+}
+
+/** One quality of the picture. */
+export interface QualityFigures {
+  name: string;
+  codec: string;
+  width: number;
+  height: number;
+  /** Bits and pictures a second. */
+  bitrate: number;
+  rate: number;
+}

@@ -1,0 +1,205 @@
+import type { LiveReport, LiveStart } from "../shared/live.ts";
+import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
+import { message, type Link } from "./link.ts";
+import { Links } from "./links.ts";
+import { LiveAudio } from "./publish-audio.ts";
+import { loadLive, type LiveCounters, type LiveFrame, type LivePort, type StreamDescription } from "./publish-port.ts";
+import { LiveVideo } from "./publish-video.ts";
+import { readRecords, type RegistrationEvent } from "./records.ts";
+
+/** How often the page gets figures, in milliseconds. */
+const FIGURES_INTERVAL = 500;
+/** Longest sleep of the pump, in milliseconds. */
+const LONGEST_SLEEP = 1_000;
+/** How long the server may take to describe itself, in milliseconds. */
+const NODE_LIMIT = 2_000;
+/** How long the first picture or sound may take, in milliseconds: people may be asked for their leave. */
+const FIRST_LIMIT = 10_000;
+
+/** What is captured, and the first piece of it. */
+interface Source<T> {
+  reader: ReadableStreamDefaultReader<T>;
+  first: T;
+}
+
+/** A stream that this tab sends: the core, its transport, its encoders. It lives as long as its worker. */
+export class LiveSession {
+  readonly #report: (report: LiveReport) => void;
+  readonly #start: LiveStart;
+  readonly #links: Links;
+  #video: LiveVideo | undefined;
+  #audio: LiveAudio | undefined;
+  #core: LivePort | undefined;
+  #link: Link | undefined;
+  #face: number | undefined;
+  #pumping = false;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #figuresAt = performance.now();
+  #bytesOut = 0;
+
+  private constructor(start: LiveStart, report: (report: LiveReport) => void) {
+    this.#start = start;
+    this.#report = report;
+    this.#links = new Links(
+      {
+        fetchNode: () => fetchNode(start.base),
+        up: (link, node) => this.#linkUp(link, node),
+        down: (reason) => this.#linkDown(reason),
+        frame: (octets) => this.#handleFrame(octets),
+        step: (text) => console.info(text),
+      },
+      undefined,
+    );
+  }
+
+  /**
+   * Goes live with what `start` captures, once the first of it is here: it tells what the stream is like.
+   *
+   * @throws Error if it cannot be encoded or published.
+   */
+  static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<void> {
+    const session = new LiveSession(start, report);
+    const [make, video, audio] = await Promise.all([loadLive(), open(start.video?.frames, "picture"), open(start.audio, "sound")]);
+    const host = {
+      publish: (frame: LiveFrame, payload: Uint8Array) => session.#publish(frame, payload),
+      isBehind: () => session.#link?.isBehind() === true,
+      failed: (text: string) => report({ type: "failed", text }),
+    };
+    session.#video = video && (await LiveVideo.make(host, video.first, start.video?.rate ?? 30));
+    session.#audio = audio && (await LiveAudio.make(host, audio.first));
+    session.#begin(make);
+    const running = [video && session.#video?.run(video.reader, video.first), audio && session.#audio?.run(audio.reader, audio.first)];
+    await Promise.race(running.filter((each) => each !== undefined));
+    report({ type: "ended" });
+  }
+
+  #begin(make: Awaited<ReturnType<typeof loadLive>>): void {
+    const streams = [this.#video?.description, this.#audio?.description].filter((stream): stream is StreamDescription => stream !== undefined);
+    const { name, secret, ticket } = this.#start;
+    const seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
+    const config = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams, wall_at_zero_us: performance.timeOrigin * 1_000, seed };
+    this.#core = make(config, performance.now());
+    this.#report({ type: "key", digest: this.#core.keyDigest() });
+    void this.#links.connect();
+    setInterval(() => void this.#links.watch(), 1_000);
+    setInterval(() => this.#figures(), FIGURES_INTERVAL);
+    this.#pump();
+  }
+
+  #publish(frame: LiveFrame, payload: Uint8Array): void {
+    this.#core?.publishFrame(JSON.stringify(frame), payload, performance.now());
+    this.#pumpSoon();
+  }
+
+  #linkUp(link: Link, node: NodeInfo): void {
+    this.#link = link;
+    this.#face = this.#core?.faceUp(link.transport, link.mtu, node.local, performance.now());
+    this.#pumpSoon();
+  }
+
+  #linkDown(reason: string): void {
+    this.#link = undefined;
+    if (this.#face !== undefined) {
+      this.#core?.faceDown(this.#face, performance.now());
+      this.#face = undefined;
+    }
+    this.#report({ type: "connection", live: false, text: `The connection is gone (${reason}). Connecting again…` });
+    this.#pumpSoon();
+  }
+
+  #handleFrame(octets: Uint8Array): void {
+    if (this.#face !== undefined) {
+      this.#core?.handleFrame(this.#face, octets, performance.now());
+      this.#pumpSoon();
+    }
+  }
+
+  #pumpSoon(): void {
+    if (!this.#pumping) {
+      this.#pumping = true;
+      queueMicrotask(() => this.#pump());
+    }
+  }
+
+  /** Takes what the core wants done, and sleeps until it wants something again. */
+  #pump(): void {
+    this.#pumping = false;
+    const core = this.#core;
+    if (core === undefined) {
+      return;
+    }
+    if (core.pollTimeout() <= performance.now()) {
+      core.handleTimeout(performance.now());
+    }
+    for (const record of readRecords(core.drain() as Uint8Array<ArrayBuffer>)) {
+      if (record.kind === "transmit" && record.face === this.#face) {
+        this.#links.send(record.octets);
+      } else if (record.kind === "event" && record.event.type === "registration") {
+        this.#handleRegistration(record.event);
+      }
+    }
+    clearTimeout(this.#timer);
+    const sleep = Math.min(LONGEST_SLEEP, core.pollTimeout() - performance.now());
+    this.#timer = setTimeout(() => this.#pump(), Math.max(0, sleep));
+  }
+
+  #handleRegistration({ name, state, why }: RegistrationEvent): void {
+    switch (state) {
+      case "registered":
+        this.#report({ type: "connection", live: true, text: `Live as ${name}` });
+        break;
+      case "unanswered":
+        this.#report({ type: "connection", live: false, text: "The server does not answer yet. Trying again…" });
+        break;
+      case "refused":
+        this.#report({ type: "failed", text: refusal(name, why ?? "") });
+    }
+  }
+
+  #figures(): void {
+    const now = performance.now();
+    const seconds = (now - this.#figuresAt) / 1_000;
+    this.#figuresAt = now;
+    const { bytes_out } = JSON.parse(this.#core?.stats() ?? '{"bytes_out":0}') as LiveCounters;
+    const sent = (8 * (bytes_out - this.#bytesOut)) / seconds;
+    this.#bytesOut = bytes_out;
+    const figures = {
+      qualities: this.#video?.figures(seconds) ?? [],
+      sound: this.#audio?.bitrate(seconds) ?? null,
+      sent,
+      dropped: { ...(this.#video?.dropped ?? { encoder: 0, network: 0 }) },
+    };
+    this.#report({ type: "figures", figures });
+  }
+}
+
+/** Why the server does not let this tab go live, and what to do. Its own words begin with a number, which helps nobody here. */
+function refusal(name: string, why: string): string {
+  const words = why.replace(/^\d+ /, "");
+  if (words.startsWith("there is no management")) {
+    return `This server lets nobody go live as ${name} from here. Its operator can start it with --allow-publish ${name} and send you the link that it prints.`;
+  }
+  return `Not live as ${name}: ${words}.`;
+}
+
+/** Waits for the first of what is captured. */
+async function open<T>(stream: ReadableStream<T> | undefined, what: string): Promise<Source<T> | undefined> {
+  if (stream === undefined) {
+    return undefined;
+  }
+  const reader = stream.getReader();
+  const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error(`no ${what} comes: choose another source`)), FIRST_LIMIT));
+  const { value } = await Promise.race([reader.read(), late]);
+  if (value === undefined) {
+    throw new Error(`there is no ${what} any more: choose another source`);
+  }
+  return { reader, first: value };
+}
+
+async function fetchNode(base: string): Promise<NodeInfo> {
+  const answer = await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) });
+  if (!answer.ok) {
+    throw new Error(`the server answers ${answer.status}: ${message(await answer.text())}`);
+  }
+  return parseNodeInfo(await answer.json(), new URL(base));
+}

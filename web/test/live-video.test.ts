@@ -1,0 +1,132 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { LiveFrame } from "../src/worker/publish-port.ts";
+import { LiveVideo } from "../src/worker/publish-video.ts";
+
+/** A picture of 640 by 360, captured at a time in microseconds. */
+class Picture {
+  readonly displayWidth = 640;
+  readonly displayHeight = 360;
+  readonly timestamp: number;
+
+  constructor(from: { timestamp: number }, init?: { timestamp: number }) {
+    this.timestamp = (init ?? from).timestamp;
+  }
+
+  clone(): Picture {
+    return new Picture(this);
+  }
+
+  close(): void {}
+}
+
+/** An encoder that gives each picture back at once, unless it is held. */
+class Encoder {
+  static readonly all: Encoder[] = [];
+  static codecs = ["vp8"];
+  static async isConfigSupported({ codec }: { codec: string }): Promise<{ supported: boolean }> {
+    return { supported: Encoder.codecs.includes(codec) };
+  }
+
+  state = "unconfigured";
+  encodeQueueSize = 0;
+  readonly keys: boolean[] = [];
+  readonly #output: (chunk: object) => void;
+
+  constructor({ output }: { output: (chunk: object) => void }) {
+    this.#output = output;
+    Encoder.all.push(this);
+  }
+
+  configure(): void {
+    this.state = "configured";
+  }
+
+  encode({ timestamp }: Picture, { keyFrame }: { keyFrame: boolean }): void {
+    this.keys.push(keyFrame);
+    this.#output({ timestamp, type: keyFrame ? "key" : "delta", byteLength: 1, copyTo: () => undefined });
+  }
+}
+
+let published: LiveFrame[];
+let isBehind: boolean;
+let refuse: boolean;
+
+beforeEach(() => {
+  [published, isBehind, refuse] = [[], false, false];
+  Encoder.all.length = 0;
+  Encoder.codecs = ["vp8"];
+  vi.stubGlobal("VideoEncoder", Encoder);
+  vi.stubGlobal("VideoFrame", Picture);
+  vi.spyOn(console, "warn").mockImplementation(() => undefined);
+});
+
+afterEach(() => vi.unstubAllGlobals());
+
+const host = {
+  publish: (frame: LiveFrame) => {
+    if (refuse) {
+      throw new Error("needs a key frame");
+    }
+    published.push(frame);
+  },
+  isBehind: () => isBehind,
+  failed: () => undefined,
+};
+
+/** Has `count` pictures encoded, 4 a second; `before` is told the number of each before it comes. */
+async function run(count: number, before: (number: number) => void = () => undefined): Promise<LiveVideo> {
+  const pictures = Array.from({ length: count }, (_, number) => new Picture({ timestamp: number * 250_000 }) as unknown as VideoFrame);
+  const first = pictures[0] as VideoFrame;
+  const video = await LiveVideo.make(host, first, 4);
+  let number = 0;
+  const read = async () => {
+    number += 1;
+    before(number);
+    return { value: pictures[number], done: number >= count };
+  };
+  await video.run({ read } as unknown as ReadableStreamDefaultReader<VideoFrame>, first);
+  return video;
+}
+
+const of = (rung: string): [number, boolean][] => published.filter((frame) => frame.rung === rung).map(({ position, key }) => [position, key]);
+
+describe("pictures in two qualities", () => {
+  test("have their key frames at the same positions, one a second", async () => {
+    const { description } = await run(9);
+    expect(description.codec).toBe("vp8");
+    expect(description.rungs.map(({ name, width }) => [name, width])).toEqual([
+      ["300k", 320],
+      ["1M", 640],
+    ]);
+    expect(of("1M")).toEqual(of("300k"));
+    expect(of("1M").filter(([, key]) => key).map(([position]) => position)).toEqual([0, 4, 8]);
+  });
+
+  test("are left out of both while one encoder or the network is behind, before they are encoded", async () => {
+    const { dropped } = await run(9, (number) => {
+      (Encoder.all[1] as Encoder).encodeQueueSize = number === 2 ? 2 : 0;
+      isBehind = number === 5 || number === 6;
+    });
+    expect(dropped).toEqual({ encoder: 1, network: 2 });
+    expect(Encoder.all.map(({ keys }) => keys.length)).toEqual([6, 6]);
+    // Positions have no holes, and the key frame is where it would be without.
+    expect(of("300k").map(([position]) => position)).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(of("1M").filter(([, key]) => key).map(([position]) => position)).toEqual([0, 4]);
+  });
+
+  test("begin anew with a key frame after one was not published", async () => {
+    await run(4, (number) => {
+      refuse = number === 1;
+    });
+    expect(of("1M")).toEqual([
+      [0, true],
+      [2, true],
+      [3, false],
+    ]);
+  });
+});
+
+test("a browser that encodes nothing is told so", async () => {
+  Encoder.codecs = [];
+  await expect(run(1)).rejects.toThrow(/Chrome or Edge/);
+});

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { explain } from "../src/live/capture.ts";
+import { ticketOf } from "../src/live/ticket.ts";
+import { CaptureClock } from "../src/worker/capture-clock.ts";
+import { qualities } from "../src/worker/publish-ladder.ts";
+
+describe("the ticket", () => {
+  const token = "0123456789abcdef0123456789abcdef";
+  const random = () => new Uint8Array(16).fill(0xab);
+
+  test("is the link's token and a secret that the tab keeps", () => {
+    const kept = new Map<string, string>();
+    const store = { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, value: string) => void kept.set(key, value) };
+    const first = ticketOf(`#${token}`, store, random);
+    expect(first).toBe(token + "ab".repeat(16));
+    expect(ticketOf(`#${token}`, store, () => new Uint8Array(16))).toBe(first);
+  });
+
+  test("is none where the link has none", () => {
+    expect(ticketOf("", undefined, random)).toBeUndefined();
+    expect(ticketOf(`#${token}0`, undefined, random)).toBeUndefined();
+  });
+});
+
+describe("the clock of captured media", () => {
+  // Frames of 40 ms whose timestamps begin at 7 s; they arrive 5 ms later at best, by a clock that reads 100 there.
+  test("counts from the quickest arrival", () => {
+    const clock = new CaptureClock();
+    expect(clock.capturedAt(7_000_000, 100 + 25)).toBe(125);
+    expect(clock.capturedAt(7_040_000, 140 + 5)).toBe(145);
+    expect(clock.capturedAt(7_080_000, 180 + 60)).toBe(185);
+  });
+
+  // The device's clock is slow: what was quickest long ago counts no more after two windows of 5 s.
+  test("follows a clock that drifts", () => {
+    const clock = new CaptureClock();
+    clock.capturedAt(0, 100);
+    for (let at = 0; at <= 15_000; at += 1_000) {
+      clock.capturedAt(at * 1_000, at + 130);
+    }
+    expect(clock.capturedAt(16_000_000, 16_130)).toBe(16_130);
+  });
+});
+
+test("there are two qualities, with even sides", () => {
+  expect(qualities(1_280, 720).map(({ name, width, height }) => [name, width, height])).toEqual([
+    ["2M", 1_280, 720],
+    ["500k", 640, 360],
+  ]);
+  expect(qualities(641, 359).map(({ width, height }) => [width, height])).toEqual([
+    [642, 360],
+    [320, 180],
+  ]);
+  expect(qualities(20, 18)[1]).toMatchObject({ width: 16, height: 16 });
+});
+
+test("what is missing is said with what to do", () => {
+  const refused = Object.assign(new Error("x"), { name: "NotAllowedError" });
+  expect(explain(refused, { picture: "camera", microphone: true })).toMatch(/Allow it/);
+  const none = Object.assign(new Error("x"), { name: "NotFoundError" });
+  expect(explain(none, { picture: "camera", microphone: false })).toMatch(/no camera\. Plug one in/);
+});

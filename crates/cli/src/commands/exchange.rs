@@ -11,7 +11,7 @@ use namecast_apps::session::exchange::{CHUNK_SIZE, Exchange, Offer, Said};
 use namecast_apps::session::{
     CallId, End, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
 use namecast_packet::Name;
 use namecast_units::Duration;
@@ -23,6 +23,7 @@ use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
+use crate::telemetry::{Observation, Reporter, tables};
 use files::{Incoming, Outgoing};
 
 /// Behind both names.
@@ -67,6 +68,9 @@ pub struct ExchangeFiles {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -123,7 +127,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         peer: peer.clone(),
         into: arguments.into.clone(),
         prints_json: run.json && !run.quiet,
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::EXCHANGE, run, &arguments.observation).await?,
         outgoing,
         incoming: None,
         current: None,
@@ -156,7 +160,7 @@ struct Exchanging {
     peer: Name,
     into: PathBuf,
     prints_json: bool,
-    stats: StatsFile,
+    stats: Reporter,
     outgoing: Option<Outgoing>,
     incoming: Option<Incoming>,
     current: Option<Current>,
@@ -171,6 +175,7 @@ struct Exchanging {
 
 impl Exchanging {
     async fn follow(&mut self, stop: &mut Stop) -> anyhow::Result<()> {
+        self.stats.observe(self.line.node());
         self.progress.say(&match self.is_caller {
             true => format!("Calling {} …", self.peer),
             false => format!("Waiting for {} …", self.peer),

@@ -133,6 +133,11 @@ impl Line {
         }
     }
 
+    /// The node that calls go through.
+    pub(super) const fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Calls the endpoint, which runs as long as the node.
     pub(super) async fn call<R: Send + 'static>(
         &self,

@@ -14,7 +14,7 @@ use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, SessionConfig,
 };
-use namecast_command::report::{ProgressLine, StatsFile, print_bytes, print_line};
+use namecast_command::report::{ProgressLine, print_bytes, print_line};
 use namecast_command::{Run, Stop};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{Duration, Instant};
@@ -26,6 +26,7 @@ use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
+use crate::telemetry::{Observation, Reporter, tables};
 use shell::Shell;
 use terminal::{Key, Terminal};
 
@@ -79,6 +80,9 @@ pub struct Remote {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -147,7 +151,7 @@ async fn serve(arguments: &Remote, authorised: Vec<[u8; 32]>, own: &str) -> anyh
     let run = &arguments.run;
     let mut stop = Stop::new(run.duration)?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::REMOTE, run, &arguments.observation).await?;
     let count = authorised.len();
     let config = EndpointConfig {
         answers: true,
@@ -162,6 +166,7 @@ async fn serve(arguments: &Remote, authorised: Vec<[u8; 32]>, own: &str) -> anyh
         place,
     );
     let mut line = line.await?;
+    stats.observe(line.node());
     let name = &arguments.name;
     progress.say(&format!(
         "Letting {count} keys work on this machine as {name}"
@@ -265,7 +270,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
     );
     let mut working = Working {
         line: line.await?,
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::REMOTE, run, &arguments.observation).await?,
         progress: ProgressLine::new(!run.quiet),
         peer,
         keys,
@@ -278,6 +283,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
     working
         .progress
         .say(&format!("Calling {} with key {own} …", working.peer));
+    working.stats.observe(working.line.node());
     let outcome = working.follow(stop).await;
     let figures = working.figures().await?;
     working.stats.write(&figures, true)?;
@@ -291,7 +297,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
 /// A terminal here, whose program runs there.
 struct Working {
     line: Line,
-    stats: StatsFile,
+    stats: Reporter,
     progress: ProgressLine,
     peer: Name,
     keys: KeyCheck,

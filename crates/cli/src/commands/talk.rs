@@ -8,7 +8,7 @@ use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
 use namecast_media::ingest::source::Input;
 use namecast_media::voice::Sink;
@@ -22,6 +22,7 @@ use super::line::{Bundling, Happened, Line, root};
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
+use crate::telemetry::{Observation, Reporter, tables};
 use sound::Sound;
 
 /// Behind both names.
@@ -78,6 +79,9 @@ pub struct Talk {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -128,7 +132,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     );
     let line = line.await?;
     let mut talking = Talking {
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::TALK, run, &arguments.observation).await?,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         ringing: None,
@@ -136,6 +140,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
         line,
         arguments,
     };
+    talking.stats.observe(talking.line.node());
     let outcome = talking.follow(&mut stop).await;
     let ended = talking.finish().await;
     outcome.and(ended)
@@ -148,7 +153,7 @@ struct Ringing {
 }
 
 struct Talking {
-    stats: StatsFile,
+    stats: Reporter,
     progress: ProgressLine,
     prints_json: bool,
     ringing: Option<Ringing>,

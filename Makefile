@@ -5,22 +5,31 @@ ARGS ?=
 # What `make bench` measures.
 BENCH ?= stream sim
 
+# The quickest build that plays live video: without the laboratory, WebRTC and link-time optimisation.
+DEMO := --locked --profile demo --package namecast-cli --bin namecast --no-default-features
 NAMECAST := cargo run --quiet --locked --release --package namecast-cli --bin namecast --
 
-.PHONY: help demo build test check fix bench interop
+.PHONY: help demo page build package test check fix bench interop
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
-demo: build ## Build everything, start a node with live test video, print the page's address
-	@$(NAMECAST) demo $(ARGS)
+demo: page ## Build what it takes, start a node with live test video, print the page's address
+	@echo "[build] the program"
+	@cargo build $(DEMO)
+	@cargo run --quiet $(DEMO) -- demo $(ARGS)
 
-build: ## Build the page and the optimised binary
+page:
 	@scripts/install.sh demo
 	@echo "[build] the page: its core as WebAssembly, and the bundle"
 	@cargo xtask web
+
+build: page ## Build the page and the optimised binary
 	@echo "[build] the optimised binary"
 	@cargo build --locked --release --package namecast-cli
+
+package: build ## Make a Debian package and an archive of the optimised binary, for machines without a compiler
+	@packaging/package.sh
 
 test: ## Everything that decides: format, lint, unit, scenario, page, browser, interop
 	@scripts/install.sh test

@@ -123,6 +123,7 @@ duckdb_cells() {
 
 python_cells() {
     "$tools/python/bin/python" "$here/python/management.py" "$socket" "$(port tcp4)" "$(port udp4)"
+    "$tools/python/bin/python" "$here/python/metrics.py" "http://127.0.0.1:$(port http)"
     export NDN_CLIENT_TRANSPORT=unix://$socket
     expect "pynfdc: Get-Status" "namecast-" "$tools/python/bin/pynfdc" Get-Status
     expect "pynfdc: Get-Face" "internal://management" "$tools/python/bin/pynfdc" Get-Face

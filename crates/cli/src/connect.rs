@@ -9,7 +9,11 @@ use namecast_net::{DEFAULT_PORT, FaceId, FaceUri, LinkState, Node};
 use crate::places;
 
 /// Where NFD and ndnd listen.
-const OTHERS: [&str; 2] = ["/run/nfd/nfd.sock", "/run/nfd.sock"];
+const OTHERS: [&str; 3] = [
+    "/run/namecast/forwarder.sock",
+    "/run/nfd/nfd.sock",
+    "/run/nfd.sock",
+];
 /// Names a forwarder to all NDN applications.
 const VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 /// Where ndn-cxx looks for its configuration after the user's own directory. The first file that exists is the one.

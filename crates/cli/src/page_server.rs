@@ -18,10 +18,9 @@ use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
-use crate::metrics;
-use crate::web_listener;
+use crate::telemetry::Telemetry;
+use crate::web_listener::{self, WebServer};
 
 /// Ports tried after the one that was asked for.
 const MORE_PORTS: u16 = 20;
@@ -51,15 +50,12 @@ struct Page;
 
 /// What the page is told about the node.
 #[derive(Clone, Debug, Default)]
-pub struct PageConfig {
+pub(crate) struct PageConfig {
     /// Name to watch unless the page's address says otherwise.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
     /// Digest of the key that must have signed it, in hexadecimal.
-    pub key: Option<String>,
+    pub(crate) key: Option<String>,
 }
-
-/// Adds what a command knows to the node's state.
-pub type MoreStatus = Arc<dyn Fn() -> Value + Send + Sync>;
 
 #[derive(Clone)]
 struct Shared {
@@ -67,63 +63,26 @@ struct Shared {
     web: WebDoor,
     config: Arc<PageConfig>,
     webtransport: Option<Arc<WebTransportListener>>,
-    more: Option<MoreStatus>,
+    telemetry: Telemetry,
     tickets: Tickets,
     streams: Router,
     pushes: Router,
 }
 
-/// A running web server. Dropping it stops it.
-#[derive(Debug)]
-#[must_use = "dropping the server stops it"]
-pub struct PageServer {
-    address: SocketAddr,
-    _stop: oneshot::Sender<()>,
-}
-
-impl PageServer {
-    /// The address it is bound to.
-    pub const fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    fn run(
-        address: SocketAddr,
-        serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
-    ) -> Self {
-        let (stop, stopped) = oneshot::channel::<()>();
-        tokio::spawn(async move {
-            // Connections that are open end with the process: a page's WebSocket would never end by itself.
-            tokio::select! {
-                result = serving => {
-                    if let Err(error) = result {
-                        tracing::error!("web server: {error}");
-                    }
-                }
-                _ = stopped => {}
-            }
-        });
-        Self {
-            address,
-            _stop: stop,
-        }
-    }
-}
-
 /// Everything a page server needs beside its socket.
 #[derive(Clone)]
-pub struct PageService {
+pub(crate) struct PageService {
     shared: Shared,
 }
 
 impl PageService {
     /// Serves `node`'s page to those whom `web` lets in.
-    pub fn new(
+    pub(crate) fn new(
         node: Node,
         web: WebDoor,
         config: PageConfig,
         webtransport: Option<WebTransportListener>,
-        more: Option<MoreStatus>,
+        telemetry: Telemetry,
     ) -> Self {
         Self {
             shared: Shared {
@@ -131,7 +90,7 @@ impl PageService {
                 web,
                 config: Arc::new(config),
                 webtransport: webtransport.map(Arc::new),
-                more,
+                telemetry,
                 tickets: Tickets::default(),
                 streams: Router::new(),
                 pushes: Router::new(),
@@ -141,21 +100,21 @@ impl PageService {
 
     /// Serves streams for players of other kinds, too, below `/hls`.
     #[must_use]
-    pub fn with_streams(mut self, streams: Router) -> Self {
+    pub(crate) fn with_streams(mut self, streams: Router) -> Self {
         self.shared.streams = streams;
         self
     }
 
     /// Tells what became of `tickets` beside the node's state.
     #[must_use]
-    pub fn with_tickets(mut self, tickets: Tickets) -> Self {
+    pub(crate) fn with_tickets(mut self, tickets: Tickets) -> Self {
         self.shared.tickets = tickets;
         self
     }
 
     /// Takes what others push at the paths of `pushes`, from programs and from pages that may use the node.
     #[must_use]
-    pub fn with_pushes(mut self, pushes: Router) -> Self {
+    pub(crate) fn with_pushes(mut self, pushes: Router) -> Self {
         self.shared.pushes = pushes;
         self
     }
@@ -164,12 +123,12 @@ impl PageService {
     ///
     /// # Errors
     /// If the socket has no address.
-    pub fn start(&self, listener: TcpListener) -> std::io::Result<PageServer> {
+    pub(crate) fn start(&self, listener: TcpListener) -> std::io::Result<WebServer> {
         let address = listener.local_addr()?;
         let router = self.router(Scheme::Http);
         let config = self.shared.web.config().clone();
         let serving = web_listener::serve(listener, DefaultAcceptor::new(), config, router);
-        Ok(PageServer::run(address, serving))
+        Ok(WebServer::run(address, serving))
     }
 
     /// Starts to serve on `listener` over TLS, as `config` is at the time of each connection. Pages from elsewhere than the
@@ -177,21 +136,21 @@ impl PageService {
     ///
     /// # Errors
     /// If the socket has no address.
-    pub fn start_secure(
+    pub(crate) fn start_secure(
         &self,
         listener: TcpListener,
         config: RustlsConfig,
-    ) -> std::io::Result<PageServer> {
+    ) -> std::io::Result<WebServer> {
         let limits = self.shared.web.config().clone();
         let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout);
         let address = listener.local_addr()?;
         let router = self.router(Scheme::Https);
         let serving = web_listener::serve(listener, acceptor, limits, router);
-        Ok(PageServer::run(address, serving))
+        Ok(WebServer::run(address, serving))
     }
 
     /// All routes of a server that is reached by `scheme`.
-    pub fn router(&self, scheme: Scheme) -> Router {
+    pub(crate) fn router(&self, scheme: Scheme) -> Router {
         let shared = &self.shared;
         Router::new()
             .route(
@@ -202,6 +161,7 @@ impl PageService {
             .route("/streams.json", get(streams_json))
             .route("/status.json", get(status_json))
             .route("/metrics", get(metrics))
+            .route("/health", get(health))
             .nest_service(HLS, shared.streams.clone())
             .route(
                 "/{*path}",
@@ -323,7 +283,7 @@ async fn admit_pusher(
 ///
 /// # Errors
 /// The first refusal, if no port near it is free.
-pub async fn bind(mut address: SocketAddr) -> std::io::Result<TcpListener> {
+pub(crate) async fn bind(mut address: SocketAddr) -> std::io::Result<TcpListener> {
     let first = match TcpListener::bind(address).await {
         Ok(listener) => return Ok(listener),
         Err(error) => error,
@@ -483,8 +443,8 @@ async fn status_json(
         return (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response();
     };
     let mut status = json!({ "node": status, "tickets": shared.tickets.counters() });
-    if let Some(more) = &shared.more {
-        status["publisher"] = more();
+    if let Some(figures) = shared.telemetry.figures() {
+        status["publisher"] = figures;
     }
     json_response(&status)
 }
@@ -497,15 +457,18 @@ async fn metrics(State(shared): State<Shared>, Extension(visitor): Extension<Vis
     if !may_read_status(&shared, visitor) {
         return (StatusCode::FORBIDDEN, NOT_PUBLIC).into_response();
     }
-    let status = shared.node.status().await.ok();
-    match status.and_then(|status| metrics::openmetrics(status).ok()) {
-        Some(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
-        None => (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response(),
+    shared.telemetry.metrics().await
+}
+
+async fn health(State(shared): State<Shared>, Extension(visitor): Extension<Visitor>) -> Response {
+    if !may_read_status(&shared, visitor) {
+        return (StatusCode::FORBIDDEN, NOT_PUBLIC).into_response();
     }
+    shared.telemetry.health().await
 }
 
 /// Octets in hexadecimal.
-pub fn hex(octets: &[u8]) -> String {
+pub(crate) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 

@@ -13,6 +13,15 @@ pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
     Ok(data.join("namecast"))
 }
 
+/// Where a configuration file may lie, the user's own first: `$XDG_CONFIG_HOME/namecast`, or below `~/.config`, and
+/// `/etc/namecast`.
+pub(crate) fn configuration(file: &str) -> impl Iterator<Item = PathBuf> {
+    let own = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = own.or_else(|| home().map(|home| home.join(".config")));
+    let places = own.into_iter().chain([PathBuf::from("/etc")]);
+    places.map(move |place| place.join("namecast").join(file))
+}
+
 /// Where a forwarder of this user listens, unless it is told otherwise: `$XDG_RUNTIME_DIR/namecast/forwarder.sock`, or in
 /// the data directory.
 pub(crate) fn forwarder_socket() -> anyhow::Result<PathBuf> {

@@ -16,7 +16,7 @@ use namecast_units::Duration;
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Smallest buffer for a header that the HTTP library takes, in octets.
 const MIN_HEADER_SIZE: usize = 8_192;
@@ -27,6 +27,43 @@ const MAX_LINGERING: usize = 256 * 1024;
 
 /// What answers the requests of one connection.
 type Service = AddExtension<Router, ConnectInfo<SocketAddr>>;
+
+/// A running web server. Dropping it stops it.
+#[derive(Debug)]
+#[must_use = "dropping the server stops it"]
+pub(crate) struct WebServer {
+    address: SocketAddr,
+    _stop: oneshot::Sender<()>,
+}
+
+impl WebServer {
+    /// The address it is bound to.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(crate) fn run(
+        address: SocketAddr,
+        serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        tokio::spawn(async move {
+            // Connections that are open end with the process: a page's WebSocket would never end by itself.
+            tokio::select! {
+                result = serving => {
+                    if let Err(error) = result {
+                        tracing::error!("web server: {error}");
+                    }
+                }
+                _ = stopped => {}
+            }
+        });
+        Self {
+            address,
+            _stop: stop,
+        }
+    }
+}
 
 /// Takes connections through `acceptor` and serves `router`, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
 /// it.

@@ -4,7 +4,7 @@ use core::{fmt, ops};
 
 use derive_more::AddAssign;
 use namecast_packet::lp::NackReason;
-use namecast_units::ByteSize;
+use namecast_units::{ByteSize, Histogram};
 
 macro_rules! drop_reasons {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
@@ -238,6 +238,8 @@ pub struct Counters {
     pub bundles: BundleCounters,
     /// Dropped anywhere.
     pub drops: Drops,
+    /// Data retrieval delay: from the time a pending Interest was sent, first or again, to its Data, where it was sent to one face.
+    pub retrieval: Histogram,
 }
 
 /// What hops have made of the link header fields that tell consumers about paths.

@@ -47,7 +47,7 @@ pub use link::LinkDrop;
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
-    Node, NodeError, NodeStatus, Persistency, RouteStatus, TrafficStatus,
+    Node, NodeError, NodeStatus, Persistency, RouteStatus, TracedFrame, TrafficStatus,
 };
 pub use registration::Registration;
 pub use timer::Timer;

@@ -2,6 +2,7 @@
 //! emulated links find their queues too long.
 
 mod codel;
+mod histogram;
 mod random;
 mod rate;
 mod text;
@@ -10,6 +11,7 @@ mod windowed;
 
 pub use codel::CoDel;
 pub use core::time::Duration;
+pub use histogram::Histogram;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
 pub use text::{ParseQuantityError, duration, optional_duration, parse_count, parse_duration};

@@ -1,5 +1,6 @@
 //! What a watcher measures about itself: the object that `--stats` writes and the page's panel shows.
 
+use namecast_units::Histogram;
 use serde::Serialize;
 
 /// All figures of one watcher. Counters run from its start; times are in milliseconds, rates in bits per second.
@@ -156,6 +157,8 @@ pub struct Latency {
     pub stages: StageShares,
     /// Frames that the figures are taken from.
     pub frames: u64,
+    /// The same of all frames since the start.
+    pub histogram: Histogram,
 }
 
 /// Mean time in each stage, ms.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use namecast_archive::Location;
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
 use namecast_net::{Node, NodeConfig};
 use namecast_packet::Name;
@@ -19,6 +19,7 @@ use crate::arguments::Trusted;
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::places;
+use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast archive`.
 #[derive(Debug, Args)]
@@ -37,6 +38,9 @@ pub struct Archive {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
 }
 
 /// What an archive keeps, and where.
@@ -79,12 +83,14 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         trusted,
         connect,
         run,
+        observation,
     } = arguments;
     let keys = KeyCheck::new(name.clone(), &trusted)?;
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::ARCHIVE, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let node = Node::start(NodeConfig::caching(CACHE));
+    stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name.clone(), uplink.face(), 0).await?;
     let (store, location) = location(&keep)?;
@@ -107,6 +113,9 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         tokio::select! {
             sentence = archiving.next_sentence() => {
                 let text = sentence.text();
+                if let Sentence::Refusal(text) = &sentence {
+                    stats.on_trouble("refusal", text);
+                }
                 match &sentence {
                     Sentence::Refusal(text) if !run.json => progress.say_error(text),
                     _ => progress.say(text),

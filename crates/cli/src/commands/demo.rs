@@ -1,14 +1,12 @@
 //! `namecast demo`: node, publisher, archive and page in one process.
 
-use std::net::SocketAddr;
-
 use axum::Router;
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_archive::Location;
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
-use namecast_net::{DEFAULT_PORT, Node, NodeConfig};
+use namecast_net::{Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::json;
@@ -20,6 +18,7 @@ use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::{Keys, Media, PagePort};
 use crate::key_check::KeyCheck;
 use crate::page_server::PageConfig;
+use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast demo`.
 #[derive(Debug, Args)]
@@ -36,6 +35,9 @@ pub struct Demo {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -55,14 +57,16 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         media,
         page,
         run,
+        observation,
         keys,
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::DEMO, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
     let invitations = Invitations::new(&page)?;
     let node = Node::start(invitations.configure(NodeConfig::caching(CACHE)));
+    stats.observe(&node);
     let mut publishing = tokio::select! {
         started = Publishing::start(&node, &name, &media, &keys, None) => started?,
         () = stop.wait() => return Ok(()),
@@ -70,15 +74,12 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     // It goes with its directory when the demo ends.
     let kept = tempfile::tempdir()?;
     let mut archiving = start_archive(&node, &name, &publishing, &kept).await?;
-    let mut doors = Doors::default();
-    let node_address = SocketAddr::new(interface(page.listen), DEFAULT_PORT);
-    doors.udp(&node, node_address).await;
-    doors.tcp(&node, node_address).await;
+    let doors = Doors::open(&node, interface(page.listen)).await;
     let config = PageConfig {
         name: Some(name.to_string()),
         key: Some(publishing.key_digest.clone()),
     };
-    let extras = (Some(publishing.status()), Router::new());
+    let extras = (stats.telemetry(), Router::new());
     let page = Page::start(&node, &page, config, &invitations, extras).await?;
     introduce(
         &mut progress,
@@ -96,7 +97,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
-                Happened::Trouble(text) => progress.say(&text),
+                Happened::Trouble(text) => stats.tell_trouble("input", &text, &mut progress),
                 Happened::Over(outcome) => {
                     progress.say("The input is over.");
                     break outcome;
@@ -106,7 +107,8 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
             _ = archiving.next_sentence() => {}
             _ = tick.tick() => {
                 archiving.route_streams().await?;
-                let figures = publishing.figures().await;
+                let mut figures = publishing.figures().await;
+                figures.archive = Some(archiving.figures());
                 stats.write(&figures, false)?;
                 progress.show(&format!("  {}", figures.line()));
             }

@@ -12,7 +12,7 @@ use namecast_apps::session::{
     CallId, End, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_packet::Name;
 use namecast_units::Duration;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ use super::FIGURES_INTERVAL;
 use super::line::{Happened, Line, LineOptions, root};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
+use crate::telemetry::{Reporter, tables};
 use files::{Incoming, Outgoing};
 
 /// Behind both names.
@@ -104,7 +105,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         peer: peer.clone(),
         into: arguments.into.clone(),
         prints_json: run.json && !run.quiet,
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::EXCHANGE, run, &arguments.line.observation).await?,
         outgoing,
         incoming: None,
         current: None,
@@ -137,7 +138,7 @@ struct Exchanging {
     peer: Name,
     into: PathBuf,
     prints_json: bool,
-    stats: StatsFile,
+    stats: Reporter,
     outgoing: Option<Outgoing>,
     incoming: Option<Incoming>,
     current: Option<Current>,
@@ -152,6 +153,7 @@ struct Exchanging {
 
 impl Exchanging {
     async fn follow(&mut self, stop: &mut Stop) -> anyhow::Result<()> {
+        self.stats.observe(self.line.node());
         self.progress.say(&match self.is_caller {
             true => format!("Calling {} …", self.peer),
             false => format!("Waiting for {} …", self.peer),

@@ -1,14 +1,14 @@
 //! `namecast forwarder`: a node that others connect to, with the page.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use axum::Router;
 use clap::Args;
-use namecast_command::report::{ProgressLine, StatsFile, print, print_line};
+use namecast_command::report::{ProgressLine, print, print_line};
 use namecast_command::{Run, Stop, number};
 use namecast_net::management::CHILD_INHERIT;
-use namecast_net::{FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
+use namecast_net::{DEFAULT_PORT, FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, ParseQuantityError};
 use serde_json::json;
@@ -19,6 +19,8 @@ use super::page::{Invitations, Page};
 use crate::arguments::PagePort;
 use crate::forwarder_config::{self, Running, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
+use crate::places;
+use crate::telemetry::{Observation, Reporter, tables};
 use crate::tls::TlsFiles;
 
 /// `namecast forwarder`.
@@ -31,21 +33,22 @@ Examples:
   namecast forwarder --config namecast.toml           kill -HUP reads it again
   namecast status                                     in another terminal")]
 pub struct Forwarder {
-    /// Listeners, faces, routes, strategies and bounds from this file, in TOML.
+    /// Listeners, faces, routes, strategies and bounds from this file, in TOML. Without it, and without the options that it stands for:
+    /// namecast/forwarder.toml in the user's configuration directory, or /etc/namecast/forwarder.toml, if there is one.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["udp", "udp_reliability", "tcp", "unix", "cache", "threads", "upstream"])]
     pub config: Option<PathBuf>,
     /// Print a configuration file that has the defaults and explains them, and stop.
     #[arg(long)]
     pub print_config: bool,
-    /// Receive UDP here; 'off' for not at all.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
-    pub udp: Socket,
+    /// Receive UDP here, instead of 127.0.0.1:6363; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub udp: Option<Socket>,
     /// Acknowledge frames over UDP and send lost ones again, towards peers that do so too.
     #[arg(long)]
     pub udp_reliability: bool,
-    /// Accept TCP here; 'off' for not at all.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:6363")]
-    pub tcp: Socket,
+    /// Accept TCP here, instead of 127.0.0.1:6363; 'off' for not at all.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub tcp: Option<Socket>,
     /// Accept connections on a Unix socket at this path, instead of the one in the user's runtime directory; 'off' for
     /// not at all.
     #[arg(long, value_name = "PATH")]
@@ -53,12 +56,12 @@ pub struct Forwarder {
     /// Name that the page watches unless its address says otherwise.
     #[arg(long)]
     pub name: Option<Name>,
-    /// Memory for Data that others may ask for again, such as 64M or 1G; a number alone is MiB.
-    #[arg(long, value_name = "SIZE", default_value = "64", value_parser = parse_cache)]
-    pub cache: ByteSize,
-    /// Threads that forward at a time.
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::<u16>(1..=256))]
-    pub threads: u16,
+    /// Memory for Data that others may request again, such as 64M, which it is without this, or 1G; a number alone is MiB.
+    #[arg(long, value_name = "SIZE", value_parser = parse_cache)]
+    pub cache: Option<ByteSize>,
+    /// Threads that forward at a time; 1 without this.
+    #[arg(long, value_name = "COUNT", value_parser = number::<u16>(1..=256))]
+    pub threads: Option<u16>,
     /// Connect to another forwarder and send it the Interests that nobody here can answer; may be repeated.
     #[arg(long, value_name = "FACE-URI")]
     pub upstream: Vec<FaceUri>,
@@ -68,6 +71,9 @@ pub struct Forwarder {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
 }
 
 /// Reads a size, or a number of MiB.
@@ -98,6 +104,29 @@ impl core::str::FromStr for Socket {
     }
 }
 
+/// What listens unless something else is said.
+const LISTENER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT);
+/// What is kept unless something else is said.
+const CACHE: ByteSize = ByteSize::mebibytes(64);
+
+impl Forwarder {
+    /// The configuration file: the one that is named, or one that lies where such files do if nothing that it could say is on the
+    /// command line.
+    fn file(&self, places: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+        let is_told = self.udp.is_some()
+            || self.udp_reliability
+            || self.tcp.is_some()
+            || self.unix.is_some()
+            || self.cache.is_some()
+            || self.threads.is_some()
+            || !self.upstream.is_empty();
+        let found = || places.into_iter().find(|file| file.exists());
+        self.config
+            .clone()
+            .or_else(|| if is_told { None } else { found() })
+    }
+}
+
 /// Cost of the way upstream: anything registered here is nearer.
 const UPSTREAM_COST: u64 = 100;
 
@@ -107,7 +136,8 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         print(forwarder_config::DEFAULT)?;
         return Ok(());
     }
-    let running = arguments.config.clone().map(Running::read).transpose()?;
+    let file = arguments.file(places::configuration("forwarder.toml"));
+    let running = file.clone().map(Running::read).transpose()?;
     let invitations = Invitations::new(&arguments.page)?;
     let mut settings = match &running {
         Some(running) => running.settings().clone(),
@@ -118,6 +148,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         name,
         page: mut page_port,
         run,
+        observation,
         ..
     } = arguments;
     let is_file_s = page_port.tls == TlsFiles::default();
@@ -125,21 +156,25 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         page_port.tls = settings.tls.clone();
     }
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::FORWARDER, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let (node, listeners) = settings.start().await?;
+    stats.observe(&node);
     let config = PageConfig {
         name: name.map(|name| name.to_string()),
         key: None,
     };
-    let extras = (None, Router::new());
+    let extras = (stats.telemetry(), Router::new());
     let page = Page::start(&node, &page_port, config, &invitations, extras).await?;
     let uris = listeners.uris();
     if run.json && !run.quiet {
         let object = json!({
-            "faces": uris, "url": page.url(), "other_urls": page.other_urls(), "go_live": page.live_links_json(),
+            "faces": uris, "url": page.url(), "other_urls": page.other_urls(), "go_live": page.live_links_json(), "config": file,
         });
         print_line(object)?;
+    }
+    if let Some(file) = &file {
+        progress.say(&format!("Configuration: {}", file.display()));
     }
     progress.say(&format!("Forwarding: {}", uris.join("  ")));
     for remark in listeners.remarks.iter().chain(&page.remarks) {
@@ -169,6 +204,11 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn listener(socket: Option<Socket>) -> Vec<SocketAddr> {
+    let Socket(address) = socket.unwrap_or(Socket(Some(LISTENER)));
+    address.into_iter().collect()
+}
+
 /// What the command line says.
 fn settings(arguments: &Forwarder) -> Settings {
     let upstream = arguments.upstream.iter().cloned();
@@ -196,11 +236,11 @@ fn settings(arguments: &Forwarder) -> Settings {
                 reliability: arguments.udp_reliability,
                 ..UdpConfig::default()
             },
-            forwarders: arguments.threads.into(),
-            ..NodeConfig::caching(arguments.cache)
+            forwarders: arguments.threads.unwrap_or(1).into(),
+            ..NodeConfig::caching(arguments.cache.unwrap_or(CACHE))
         },
-        udp: arguments.udp.0.into_iter().collect(),
-        tcp: arguments.tcp.0.into_iter().collect(),
+        udp: listener(arguments.udp),
+        tcp: listener(arguments.tcp),
         unix,
         routes: routes.collect(),
         faces,
@@ -221,7 +261,7 @@ impl Watching<'_> {
     async fn watch(
         &mut self,
         stop: &mut Stop,
-        stats: &mut StatsFile,
+        stats: &mut Reporter,
         progress: &mut ProgressLine,
     ) -> anyhow::Result<()> {
         let mut tick = tokio::time::interval(FIGURES_INTERVAL);

@@ -18,6 +18,7 @@ use super::key_store;
 use super::uplink::Uplink;
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
+use crate::telemetry::Observation;
 
 /// What the node keeps: enough for packets that were lost on the last hop.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
@@ -40,6 +41,9 @@ pub struct LineOptions {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -145,6 +149,11 @@ impl Line {
                 anyhow::bail!("{} refuses {}: {why}", self.uplink.remote(), self.root)
             }
         }
+    }
+
+    /// The node that calls go through.
+    pub(super) const fn node(&self) -> &Node {
+        &self.node
     }
 
     /// Calls the endpoint, which runs as long as the node.

@@ -4,6 +4,7 @@ mod archive;
 mod demo;
 mod exchange;
 mod forwarder;
+mod generate;
 mod key;
 mod line;
 mod packaging;
@@ -35,6 +36,7 @@ use archive::Archive;
 use demo::Demo;
 use exchange::ExchangeFiles;
 use forwarder::Forwarder;
+use generate::Generate;
 use key::Key;
 use peek::Peek;
 use ping::Ping;
@@ -125,6 +127,8 @@ pub enum Command {
     Cs(manage::arguments::Cs),
     /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
     Key(Key),
+    /// Write completions for shells and manual pages below a directory, such as ~/.local/share.
+    Generate(Generate),
     /// The laboratory's.
     #[cfg(feature = "lab")]
     #[command(flatten)]
@@ -161,6 +165,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Strategy(arguments) => manage::run(Managed::Strategy(arguments)).await,
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
         #[cfg(feature = "lab")]
         Command::Lab(command) => namecast_lab::main().carry_out(command).await,
     }

@@ -10,14 +10,16 @@ use namecast_net::tickets::{Tickets, TicketsFull, Token};
 use namecast_net::web::{PageSource, Scheme};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::{self, WebTransportListener};
-use namecast_net::{Listener, Node, NodeConfig};
+use namecast_net::{DEFAULT_PORT, Listener, Node, NodeConfig};
 use namecast_packet::Name;
 use serde_json::{Value, json};
 
 use crate::arguments::PagePort;
 use crate::hls::HlsServer;
-use crate::page_server::{self, MoreStatus, PageConfig, PageServer, PageService};
+use crate::page_server::{self, PageConfig, PageService};
+use crate::telemetry::Telemetry;
 use crate::tls::{self, TlsFiles};
+use crate::web_listener::WebServer;
 
 /// Distance from the port of the page to that of its encrypted form: 8080 and 8443.
 const SECURE_PORT_OFFSET: u16 = 363;
@@ -55,11 +57,11 @@ impl Invitations {
 
 /// A page that is being served.
 pub(super) struct Page {
-    server: PageServer,
+    server: WebServer,
     /// Where each name may be published, by the paths of the links.
     links: Vec<(Name, String)>,
     /// The page for other machines.
-    secure: Option<(PageServer, RustlsConfig)>,
+    secure: Option<(WebServer, RustlsConfig)>,
     /// Remarks for people, such as a port that was taken.
     pub(super) remarks: Vec<String>,
 }
@@ -72,9 +74,9 @@ impl Page {
         port: &PagePort,
         config: PageConfig,
         invitations: &Invitations,
-        extras: (Option<MoreStatus>, Router),
+        extras: (Telemetry, Router),
     ) -> anyhow::Result<Self> {
-        let (more, pushes) = extras;
+        let (telemetry, pushes) = extras;
         let mut remarks = Vec::new();
         let listener = bind(Ipv4Addr::LOCALHOST.into(), port.port, &mut remarks).await?;
         let address = SocketAddr::new(interface(port.listen), listener.local_addr()?.port());
@@ -99,7 +101,7 @@ impl Page {
         };
         let web = WebDoor::open(node, &pages);
         let streams = HlsServer::new(node.clone(), &config).router();
-        let service = PageService::new(node.clone(), web, config, webtransport, more);
+        let service = PageService::new(node.clone(), web, config, webtransport, telemetry);
         let service = service.with_streams(streams).with_pushes(pushes);
         let service = service.with_tickets(invitations.tickets.clone());
         // What is after the # stays in the browser: no server, log or next page sees it.
@@ -259,16 +261,13 @@ pub(super) struct Doors {
 }
 
 impl Doors {
-    /// Receives UDP at `address`.
-    pub(super) async fn udp(&mut self, node: &Node, address: SocketAddr) {
-        let listener = node.listen_udp(address).await;
-        self.keep(listener);
-    }
-
-    /// Accepts TCP at `address`.
-    pub(super) async fn tcp(&mut self, node: &Node, address: SocketAddr) {
-        let listener = node.listen_tcp(address).await;
-        self.keep(listener);
+    /// Receives UDP and accepts TCP on `interface`.
+    pub(super) async fn open(node: &Node, interface: IpAddr) -> Self {
+        let address = SocketAddr::new(interface, DEFAULT_PORT);
+        let mut doors = Self::default();
+        doors.keep(node.listen_udp(address).await);
+        doors.keep(node.listen_tcp(address).await);
+        doors
     }
 
     fn keep(&mut self, listener: Result<Listener<SocketAddr>, namecast_net::ListenError>) {

@@ -1,7 +1,7 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
 use clap::{Args, ValueEnum};
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
 use namecast_net::{Announcer, Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
@@ -13,6 +13,7 @@ use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
+use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast publish`.
 #[derive(Debug, Args)]
@@ -49,6 +50,9 @@ pub struct Publish {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -131,14 +135,16 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         announce,
         connect,
         run,
+        observation,
         keys,
     } = arguments;
     anyhow::ensure!(!name.is_empty() || whole_namespace, TAKES_EVERYTHING);
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::PUBLISH, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     progress.say(&format!("Opening {} …", media.input_text()));
     let node = Node::start(NodeConfig::caching(CACHE));
+    stats.observe(&node);
     let input = media.input_text();
     let package = packaging.choose(&mut media);
     let opening = Publishing::start(&node, &name, &media, &keys, package);
@@ -159,7 +165,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
-                Happened::Trouble(text) => progress.say(&text),
+                Happened::Trouble(text) => stats.tell_trouble("input", &text, &mut progress),
                 Happened::Over(outcome) => {
                     progress.say("The input is over.");
                     break outcome;
@@ -174,9 +180,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
                 was_registered |= matches!(state, RegistrationState::Registered);
-                if let Some(text) = describe_registration(&state, &name.to_string()) {
-                    progress.say(&text);
-                }
+                tell_registration(&state, &name, &stats, &mut progress);
             }
             () = stop.wait() => break Ok(()),
         }
@@ -228,6 +232,21 @@ fn introduce(progress: &mut ProgressLine, publishing: &Publishing, name: &Name, 
     progress.say(&format!("Publishing {name}, from {input}: {streams}"));
     progress.say(&format!("Signed by {}", publishing.key_name));
     progress.say(&format!("Key digest {}", publishing.key_digest));
+}
+
+/// Tells how the registration stands, people and programs.
+fn tell_registration(
+    state: &RegistrationState,
+    name: &Name,
+    stats: &Reporter,
+    progress: &mut ProgressLine,
+) {
+    let Some(text) = describe_registration(state, &name.to_string()) else {
+        return;
+    };
+    progress.say(&text);
+    let is_well = matches!(state, RegistrationState::Registered);
+    stats.set_problem("registration", (!is_well).then_some(text));
 }
 
 /// What is published, for programs.

@@ -2,8 +2,8 @@
 
 use core::fmt::Write as _;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast::{Handle, drive};
 use namecast_apps::Now;
@@ -14,13 +14,14 @@ use namecast_net::Node;
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{ByteSize, Duration, Histogram};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::key_store;
 use super::packaging::{PackagedFigures, Packaging};
 use super::sources::{Came, Sources};
+use crate::archiving::ArchiveFigures;
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
 
@@ -30,8 +31,6 @@ pub(super) struct Publishing {
     handle: Handle<Publisher>,
     /// What becomes of frames instead, if they are packaged.
     packaging: Option<Packaging>,
-    /// What was counted a second ago.
-    counted: Arc<Mutex<Counted>>,
     /// The rungs of each stream.
     rungs: BTreeMap<String, Vec<RungId>>,
     refused: u64,
@@ -101,7 +100,6 @@ impl Publishing {
         Ok(Self {
             handle,
             packaging,
-            counted: Arc::default(),
             sources,
             rungs,
             refused: 0,
@@ -175,25 +173,15 @@ impl Publishing {
         let counted = self.handle.call(|publisher, _| Counted::of(publisher));
         let counted = Counted {
             encode_ms: self.encode_times.take(),
+            encode_times: self.encode_times.all,
             ..counted.await.unwrap_or_default()
         };
-        *lock(&self.counted) = counted.clone();
         let mut figures = Figures::new(&counted, &self.sources.counters(), self.refused);
         figures.inputs.inputs_failed = self.sources.failed;
         if let Some(packaging) = &self.packaging {
             figures.package = Some(packaging.figures().await);
         }
         figures
-    }
-
-    /// A function that tells the same to the web server.
-    pub(super) fn status(&self) -> crate::page_server::MoreStatus {
-        let counted = Arc::clone(&self.counted);
-        let counters = self.sources.counters();
-        Arc::new(move || {
-            let figures = Figures::new(&lock(&counted), &counters, 0);
-            serde_json::to_value(figures).unwrap_or(Value::Null)
-        })
     }
 
     /// The streams in a line for people.
@@ -248,6 +236,8 @@ struct Counted {
     last_refusal: Option<String>,
     /// Capture to end of encoding, median and 99th percentile of the last second.
     encode_ms: [f64; 2],
+    /// The same since the start.
+    encode_times: Histogram,
 }
 
 impl Counted {
@@ -259,31 +249,33 @@ impl Counted {
             cache_size: publisher.cache_size(),
             last_refusal: publisher.last_refusal().map(str::to_owned),
             encode_ms: [0.0; 2],
+            encode_times: Histogram::default(),
         }
     }
 }
 
-fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
-    counted.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Times from capture to the end of encoding since they were last taken.
+/// Times from capture to the end of encoding.
 #[derive(Debug, Default)]
-struct EncodeTimes(Vec<Duration>);
+struct EncodeTimes {
+    /// Since they were last taken.
+    recent: Vec<Duration>,
+    all: Histogram,
+}
 
 impl EncodeTimes {
     /// At most so many: more than a second has.
     const MAX: usize = 4_096;
 
     fn add(&mut self, time: Duration) {
-        if self.0.len() < Self::MAX {
-            self.0.push(time);
+        self.all.record(time);
+        if self.recent.len() < Self::MAX {
+            self.recent.push(time);
         }
     }
 
     /// Median and 99th percentile in milliseconds.
     fn take(&mut self) -> [f64; 2] {
-        let mut times = core::mem::take(&mut self.0);
+        let mut times = core::mem::take(&mut self.recent);
         times.sort_unstable();
         let at = |percent: usize| {
             let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
@@ -311,6 +303,8 @@ pub(super) struct Figures {
     pub encode_ms_p50: f64,
     /// See above.
     pub encode_ms_p99: f64,
+    /// The same since the start.
+    pub encode_times: Histogram,
     /// Interests received.
     pub interests_received: u64,
     /// Of those, answered when they came.
@@ -334,6 +328,9 @@ pub(super) struct Figures {
     /// Of a package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<PackagedFigures>,
+    /// Of the archive beside.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveFigures>,
 }
 
 /// What happened to the inputs of a publisher, all together.
@@ -389,6 +386,7 @@ impl Figures {
             inputs: InputFigures::new(inputs),
             encode_ms_p50,
             encode_ms_p99,
+            encode_times: counted.encode_times,
             interests_received: producer.interests,
             interests_answered_at_once: producer.answered_at_once,
             interests_answered_after_waiting: producer.answered_after_waiting,
@@ -400,6 +398,7 @@ impl Figures {
             cache_octets: counted.cache_size.as_bytes(),
             malformed: publisher.malformed,
             package: None,
+            archive: None,
         }
     }
 

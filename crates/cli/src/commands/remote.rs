@@ -15,7 +15,7 @@ use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, SessionConfig,
 };
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, print_bytes, print_line};
+use namecast_command::report::{ProgressLine, print_bytes, print_line};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{Duration, Instant};
 use serde_json::{Value, json};
@@ -24,6 +24,7 @@ use super::line::{Happened, Line, LineOptions, root};
 use super::{FIGURES_INTERVAL, key_store};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
+use crate::telemetry::{Reporter, tables};
 use terminal::{Key, Terminal};
 
 /// Behind both names.
@@ -150,7 +151,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
     let line = Line::open((&arguments.name, APPLICATION), config(), &arguments.line);
     let mut working = Working {
         line: line.await?,
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::REMOTE, run, &arguments.line.observation).await?,
         progress: ProgressLine::new(!run.quiet),
         peer,
         keys,
@@ -164,6 +165,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
     working
         .progress
         .say(&format!("Calling {} with key {own} …", working.peer));
+    working.stats.observe(working.line.node());
     let outcome = working.follow(stop).await;
     let figures = working.figures().await?;
     working.stats.write(&figures, true)?;
@@ -177,7 +179,7 @@ async fn work(arguments: &Remote, own: &str) -> anyhow::Result<()> {
 /// A terminal here, whose program runs there.
 struct Working {
     line: Line,
-    stats: StatsFile,
+    stats: Reporter,
     progress: ProgressLine,
     peer: Name,
     keys: KeyCheck,

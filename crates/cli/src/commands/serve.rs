@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
 use namecast_net::web::{ANY_ORIGIN, is_origin};
@@ -26,6 +26,7 @@ use crate::arguments::{Encoding, Keys, PagePort};
 use crate::push::rtmp::RtmpListener;
 use crate::push::srt::SrtListener;
 use crate::push::{Event, Gate};
+use crate::telemetry::{Observation, Reporter, tables};
 use outlet::Outlet;
 use publication::{Publication, ServeFigures, Streams};
 
@@ -73,6 +74,9 @@ pub struct Serve {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -84,13 +88,13 @@ const MAX_TOLD: usize = 64;
 /// Runs until interrupted, or the time is over.
 pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let mut stop = Stop::new(arguments.run.duration)?;
-    let mut stats = StatsFile::create(arguments.run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::SERVE, &arguments.run, &arguments.observation).await?;
     let mut teller = Teller::new(&arguments.run);
     let key = key(&arguments)?;
     check_key(&arguments, key.as_deref())?;
     let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
     let streams = Streams::default();
-    let mut outlet = Outlet::open(&arguments, &gate, ServeFigures::status(&gate, &streams)).await?;
+    let mut outlet = Outlet::open(&arguments, &gate, &mut stats).await?;
     let listeners = Listeners::bind(&arguments, &gate).await?;
     teller.introduce(&outlet, &listeners, key.is_some())?;
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);

@@ -8,7 +8,7 @@ use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Stop, parse_duration};
 use namecast_media::ingest::source::Input;
 use namecast_media::voice::Sink;
@@ -20,6 +20,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
 use super::FIGURES_INTERVAL;
 use super::line::{Happened, Line, LineOptions, root};
 use crate::key_check::KeyCheck;
+use crate::telemetry::{Reporter, tables};
 use sound::Sound;
 
 /// Behind both names.
@@ -110,7 +111,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
     };
     let line = Line::open((name, APPLICATION), config, line).await?;
     let mut talking = Talking {
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::TALK, run, &arguments.line.observation).await?,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         ringing: None,
@@ -118,6 +119,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
         line,
         arguments,
     };
+    talking.stats.observe(talking.line.node());
     let outcome = talking.follow(&mut stop).await;
     let ended = talking.finish().await;
     outcome.and(ended)
@@ -130,7 +132,7 @@ struct Ringing {
 }
 
 struct Talking {
-    stats: StatsFile,
+    stats: Reporter,
     progress: ProgressLine,
     prints_json: bool,
     ringing: Option<Ringing>,

@@ -95,8 +95,8 @@ fn the_documented_options_are_understood() {
     else {
         panic!("documented");
     };
-    assert_eq!(forwarder.udp, forwarder::Socket(None));
-    assert_eq!(forwarder.tcp.0.map(|tcp| tcp.port()), Some(6_363));
+    assert_eq!(forwarder.udp, Some(forwarder::Socket(None)));
+    assert_eq!(forwarder.tcp, None);
 }
 
 #[test]

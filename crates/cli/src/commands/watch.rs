@@ -10,7 +10,7 @@ use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, local, print_line, printable};
+use namecast_command::report::{ProgressLine, local, print_line, printable};
 use namecast_media::record::{Destination, Recorder};
 use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
@@ -29,6 +29,7 @@ use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, WrongUse};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
+use crate::telemetry::{Reporter, tables};
 
 /// What the node keeps: enough for what was asked for and came too late.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
@@ -56,6 +57,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         controller,
         connect,
         run,
+        observation,
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
@@ -65,7 +67,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         film: film.map(Path::to_owned),
         control: controller.unwrap_or_default(),
         recorder: output.map(|output| Recorder::new(output, !no_audio)),
-        stats: StatsFile::create(run.stats.as_deref())?,
+        stats: Reporter::start(&tables::WATCH, &run, &observation).await?,
         keys,
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
@@ -78,6 +80,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         clock: node.clock(),
         ending,
     };
+    session.stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name, uplink.face(), 0).await?;
     let application = node.application_face_with_local_fields().await?;
@@ -105,6 +108,14 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     "what came last was not live, but recorded from {0}: to watch the past, say from when with --from"
 )]
 pub struct NotLive(String);
+
+/// What keeps frames from coming, if anything does.
+fn problem(figures: &Stats) -> Option<String> {
+    match figures.state {
+        "playing" => None,
+        state => Some(format!("no frames of {} come: {state}", figures.name)),
+    }
+}
 
 /// What happens, for people.
 fn describe(event: &Event) -> String {
@@ -146,7 +157,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
 /// What the command does with what the watcher says.
 struct Session {
     recorder: Option<Recorder>,
-    stats: StatsFile,
+    stats: Reporter,
     keys: KeyCheck,
     progress: ProgressLine,
     prints_json: bool,
@@ -187,6 +198,7 @@ impl Session {
                 _ = tick.tick() => {
                     if let Some(figures) = player.call(Player::stats).await {
                         self.stats.write(&figures, false)?;
+                        self.stats.set_problem("stream", problem(&figures));
                         self.show(&figures)?;
                     }
                 }
@@ -302,6 +314,7 @@ impl Session {
         self.signer = Some(signer.key_digest);
         if matches!(signer.verdict, Verdict::Refused(_)) {
             self.signer = None;
+            self.stats.on_trouble("signer", &text);
             self.ending.on_refusal(&text);
             if !self.prints_json {
                 self.progress.say_error(&text);

@@ -255,7 +255,12 @@ impl Tables {
         let entry = self.pit.remove(id);
         self.expiries.clear(id);
         match outcome {
-            Outcome::Satisfied(_) => self.counters.satisfied += 1,
+            Outcome::Satisfied(_) => {
+                self.counters.satisfied += 1;
+                if let [record] = &entry.out_records[..] {
+                    self.counters.retrieval.record(now.since(record.sent_at));
+                }
+            }
             Outcome::Expired => {
                 self.counters.unsatisfied += 1;
                 self.counters.expired += 1;

@@ -15,6 +15,7 @@ mod options;
 mod plane;
 mod spawner;
 mod status;
+mod tap;
 
 use std::sync::{Arc, OnceLock};
 
@@ -40,6 +41,8 @@ pub use status::{
     FaceStatus, FeedbackStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus,
     StrategyChoice, StrategyCounts, TrafficStatus,
 };
+pub use tap::TracedFrame;
+
 pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 
 use crate::{Clock, FaceUri, NodeConfig, key_store};
@@ -259,6 +262,17 @@ impl Node {
             readvertising: self.shared.readvertising.get().map(|it| it.status()),
             ..status
         })
+    }
+
+    /// Gives every frame that the node takes and sends from now on, of which so many may wait for the receiver; those beyond are left
+    /// out and [counted](Self::untraced). `None`: somebody has them already.
+    pub fn trace(&self, capacity: usize) -> Option<std::sync::mpsc::Receiver<TracedFrame>> {
+        self.shared.plane.tap.open(capacity)
+    }
+
+    /// Frames that found no room on their way to who traces them.
+    pub fn untraced(&self) -> u64 {
+        self.shared.plane.tap.missed()
     }
 
     /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than

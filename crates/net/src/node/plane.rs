@@ -24,6 +24,7 @@ use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::NodeError;
+use super::tap::Tap;
 use crate::hops::Hops;
 use crate::link::{Arrival, Challenge, LinkSender, Strangers};
 use crate::{Clock, StrangersConfig};
@@ -45,6 +46,8 @@ pub(crate) struct Plane {
     exits: ArcSwapOption<Exits>,
     news: News,
     strangers: Arc<Mutex<Strangers>>,
+    /// Who traces frames.
+    pub(super) tap: Tap,
     /// What links have counted that are gone.
     past_links: Mutex<namecast_forward::LinkCounters>,
     /// The bounds of links.
@@ -98,6 +101,7 @@ impl Plane {
             exits: ArcSwapOption::from_pointee(Exits::new()),
             news: News::default(),
             strangers: Arc::new(Mutex::new(Strangers::new(strangers))),
+            tap: Tap::default(),
             past_links: Mutex::default(),
             bounds: Arc::new(config.clone()),
             challenge: Challenge::new(crate::key_store::random()),
@@ -123,8 +127,10 @@ impl Plane {
         let exits = exits.as_ref().ok_or(NodeError::Stopped)?;
         let sender = exits.get(&face).ok_or(NodeError::NoSuchFace(face))?;
         let now = self.clock.now();
+        let frames = frames.into_iter();
+        let frames = frames.inspect(|frame| self.tap.record(now, face, false, frame));
         if sender.is_stranger() {
-            let frames: Vec<Bytes> = frames.into_iter().collect();
+            let frames: Vec<Bytes> = frames.collect();
             self.hear_stranger(now, face, &frames);
             self.process(
                 now,
@@ -132,7 +138,6 @@ impl Plane {
                 frames.into_iter().filter_map(|it| sender.open(now, it)),
             );
         } else {
-            let frames = frames.into_iter();
             self.process(now, face, frames.filter_map(|it| sender.open(now, it)));
         }
         Ok(())
@@ -332,6 +337,11 @@ impl Plane {
     fn send(&self, mut outputs: Vec<Transmit>) {
         if outputs.is_empty() {
             return;
+        }
+        if self.tap.is_open() {
+            let now = self.clock.now();
+            let record = |output: &Transmit| self.tap.record(now, output.face, true, &output.frame);
+            outputs.iter().for_each(record);
         }
         outputs.sort_by_key(|output| output.face);
         let exits = self.exits.load();

@@ -7,7 +7,7 @@ use namecast_forward::{
     StrategyCounters, Traffic,
 };
 use namecast_packet::Name;
-use namecast_units::Duration;
+use namecast_units::{Duration, Histogram};
 use serde::{Serialize, Serializer};
 
 use super::face_table::FaceEntry;
@@ -51,6 +51,8 @@ pub struct NodeStatus {
     pub satisfied: u64,
     /// Interests that expired or were refused.
     pub unsatisfied: u64,
+    /// Data retrieval delay: from an Interest that left to its Data.
+    pub retrieval: Histogram,
     /// Routes made from prefix announcements.
     pub routes_learned: u64,
     /// Prefix announcements that were refused.
@@ -310,6 +312,7 @@ impl NodeStatus {
             aggregated: counters.aggregated,
             satisfied: counters.satisfied,
             unsatisfied: counters.unsatisfied,
+            retrieval: counters.retrieval,
             routes_learned: counters.routes_learned,
             announcements_refused: counters.announcements_refused,
             announcements_out_of_period: counters.announcements_out_of_period,

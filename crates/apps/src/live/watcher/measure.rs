@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sample;
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Histogram, Instant, Timestamp};
 
 use super::super::stats::{Latency, StageShares};
 use super::output::Stages;
@@ -126,6 +126,8 @@ struct Shown {
 pub(super) struct Frames {
     tracked: BTreeMap<(u8, u64), Tracked>,
     shown: VecDeque<Shown>,
+    /// Total of every frame.
+    latencies: Histogram,
 }
 
 const fn rank(stream: StreamKind) -> u8 {
@@ -185,7 +187,9 @@ impl Frames {
         if !counts || frame.catching_up {
             return true;
         }
-        let total = millis(publisher_now.since(frame.captured_at));
+        let latency = publisher_now.since(frame.captured_at);
+        self.latencies.record(latency);
+        let total = millis(latency);
         let mut shares = StageShares {
             capture: 0.0,
             encode: millis(frame.stages.encode),
@@ -234,6 +238,7 @@ impl Frames {
                 decode: mean(|s| s.decode),
             },
             frames: totals.len() as u64,
+            histogram: self.latencies,
         }
     }
 }

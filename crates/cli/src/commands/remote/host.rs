@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use namecast_apps::session::{CallId, End, Endpoint, EndpointConfig, Event};
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::ProgressLine;
 use namecast_net::Clock;
 use namecast_units::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use super::super::line::{Happened, Line};
 use super::shell::Shell;
 use super::{APPLICATION, Remote, Said, authorised, config, read};
 use crate::page_server::hex;
+use crate::telemetry::{Reporter, tables};
 
 /// How long a program is kept for whoever was cut off.
 const MAX_ABSENCE: Duration = Duration::from_secs(600);
@@ -43,7 +44,7 @@ pub(super) async fn serve(arguments: &Remote, file: &Path, own: &str) -> anyhow:
     let run = &arguments.line.run;
     let mut stop = Stop::new(run.duration)?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
+    let mut stats = Reporter::start(&tables::REMOTE, run, &arguments.line.observation).await?;
     let mut changed = changed_at(file);
     let keys = authorised::read(file)?;
     let name = &arguments.name;
@@ -66,6 +67,7 @@ pub(super) async fn serve(arguments: &Remote, file: &Path, own: &str) -> anyhow:
         shells: BTreeMap::new(),
         kept: Vec::new(),
     };
+    stats.observe(host.line.node());
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {

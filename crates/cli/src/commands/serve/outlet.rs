@@ -1,9 +1,8 @@
 //! Where streams are published: on a node in this process, with the page, or through another forwarder.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
-use namecast_net::{DEFAULT_PORT, Node, NodeConfig, Registration};
+use namecast_net::{Node, NodeConfig, Registration};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
@@ -12,10 +11,11 @@ use super::super::page::{Doors, Invitations, Page, interface};
 use super::super::uplink::Uplink;
 use super::Serve;
 use crate::connect::Connect;
-use crate::page_server::{MoreStatus, PageConfig};
+use crate::page_server::PageConfig;
 use crate::push::Gate;
 #[cfg(feature = "whip")]
 use crate::push::whip::Whip;
+use crate::telemetry::Reporter;
 
 /// What the node keeps for many who watch: half a minute of the highest rung of one stream.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
@@ -51,11 +51,8 @@ impl Reach {
                 registered: BTreeMap::new(),
             });
         }
-        let address = SocketAddr::new(interface(arguments.page.listen), DEFAULT_PORT);
-        let mut doors = Doors::default();
-        doors.udp(node, address).await;
-        doors.tcp(node, address).await;
-        Ok(Self::Here(doors))
+        let interface = interface(arguments.page.listen);
+        Ok(Self::Here(Doors::open(node, interface).await))
     }
 }
 
@@ -64,12 +61,13 @@ impl Outlet {
     pub(super) async fn open(
         arguments: &Serve,
         gate: &Gate,
-        status: MoreStatus,
+        stats: &mut Reporter,
     ) -> anyhow::Result<Self> {
         let mut config = NodeConfig::caching(CACHE);
         config.web.allow_origins.clone_from(&arguments.allow_origin);
         let invitations = Invitations::new(&arguments.page)?;
         let node = Node::start(invitations.configure(config));
+        stats.observe(&node);
         let reach = Reach::open(&node, arguments).await?;
         let config = PageConfig {
             name: None,
@@ -81,7 +79,7 @@ impl Outlet {
         let pushes = whip.router();
         #[cfg(not(feature = "whip"))]
         let (pushes, _) = (axum::Router::new(), gate);
-        let extras = (Some(status), pushes);
+        let extras = (stats.telemetry(), pushes);
         let page = Page::start(&node, &arguments.page, config, &invitations, extras).await?;
         Ok(Self {
             node,

@@ -19,7 +19,6 @@ use super::super::publishing::{Figures, Happened, Publishing};
 use super::Told;
 use super::outlet::Place;
 use crate::arguments::{Encoding, Keys, Media};
-use crate::page_server::MoreStatus;
 use crate::push::{Admitted, Gate, GateCounters, Pushed};
 
 /// A pusher that sends nothing for so long is gone.
@@ -199,12 +198,6 @@ impl ServeFigures {
             gate: gate.counters(),
             streams: streams.lock().clone(),
         }
-    }
-
-    /// A function that tells the same to the web server.
-    pub(super) fn status(gate: &Gate, streams: &Streams) -> MoreStatus {
-        let (gate, streams) = (gate.clone(), streams.clone());
-        Arc::new(move || serde_json::to_value(Self::new(&gate, &streams)).unwrap_or(Value::Null))
     }
 
     /// A line for people.

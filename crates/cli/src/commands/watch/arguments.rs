@@ -12,6 +12,7 @@ use namecast_units::{Duration, Timestamp};
 
 use crate::arguments::Trusted;
 use crate::connect::Connect;
+use crate::telemetry::Observation;
 
 /// `namecast watch`.
 #[derive(Debug, Args)]
@@ -71,6 +72,9 @@ pub struct Watch {
     /// How long, and what is told.
     #[command(flatten)]
     pub run: Run,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
 }
 
 /// A controller's name, or a bitrate alone, which is `rate:` with it.

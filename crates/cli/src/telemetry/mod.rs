@@ -1,0 +1,306 @@
+//! What a running command reports of itself to programs: its figures in a file and for Prometheus, and whether all is well.
+
+mod metrics;
+pub(crate) mod tables;
+#[cfg(feature = "lab")]
+mod trace;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+#[cfg(feature = "lab")]
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::Context;
+use axum::Router;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum_server::accept::DefaultAcceptor;
+use clap::Args;
+use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::{Run, parse_address};
+use namecast_net::web::{self, Purpose, Scheme, WebConfig, WebRequest};
+use namecast_net::{Clock, LinkState, Node, NodeStatus};
+use namecast_units::{Duration, Instant};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::web_listener::{self, WebServer};
+use tables::Command;
+#[cfg(feature = "lab")]
+use trace::{TraceCounts, TraceFile};
+
+/// A command writes figures every second; one that has not for this time does not work any more.
+const MAX_SILENCE: Duration = Duration::from_secs(10);
+/// How long something that happened once counts as wrong.
+const TROUBLE: Duration = Duration::from_secs(10);
+
+/// Who looks at a running command.
+#[derive(Clone, Debug, Args)]
+pub struct Observation {
+    /// Serve figures for Prometheus at /metrics, and at /health whether all is well, on this address. Others than this machine reach
+    /// it only if the address is one of a network.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
+    pub metrics: Option<SocketAddr>,
+    /// Write every packet that comes and leaves to this file, in Parquet, as docs/trace-format.md explains. It ends after 1 GiB; packets
+    /// that are not in it are counted.
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "FILE.parquet")]
+    pub trace: Option<PathBuf>,
+}
+
+/// Takes the figures of a running command, for all who read them.
+pub(crate) struct Reporter {
+    file: StatsFile,
+    telemetry: Telemetry,
+    /// Finished when this is dropped.
+    #[cfg(feature = "lab")]
+    trace: Option<TraceFile>,
+    _server: Option<WebServer>,
+}
+
+impl Reporter {
+    /// Makes the file and listens, as far as that is wanted.
+    ///
+    /// # Errors
+    /// If one of them cannot be.
+    pub(crate) async fn start(
+        command: &'static Command,
+        run: &Run,
+        observation: &Observation,
+    ) -> anyhow::Result<Self> {
+        let telemetry = Telemetry(Arc::new(Shared {
+            command,
+            state: Mutex::default(),
+        }));
+        let server = match observation.metrics {
+            Some(address) => Some(telemetry.serve(address).await?),
+            None => None,
+        };
+        Ok(Self {
+            file: StatsFile::create(run.stats.as_deref())?,
+            telemetry,
+            #[cfg(feature = "lab")]
+            trace: (observation.trace.as_deref())
+                .map(TraceFile::create)
+                .transpose()?,
+            _server: server,
+        })
+    }
+
+    /// Reports on `node`, too.
+    pub(crate) fn observe(&mut self, node: &Node) {
+        let mut state = self.telemetry.0.lock();
+        state.node = Some(node.clone());
+        #[cfg(feature = "lab")]
+        if let Some(trace) = &mut self.trace {
+            state.trace = Some(trace.counts());
+            trace.start(node);
+        }
+    }
+
+    /// Takes the figures of this second; the last ones of a run are marked in the file.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub(crate) fn write(&mut self, figures: &impl Serialize, is_final: bool) -> anyhow::Result<()> {
+        self.file.write(figures, is_final)?;
+        let figures = serde_json::to_value(figures)?;
+        let mut state = self.telemetry.0.lock();
+        (state.figures, state.written_at) = (figures, Some(Clock::new().now()));
+        Ok(())
+    }
+
+    /// From now on, `what` is as `problem` says; `None`: well.
+    pub(crate) fn set_problem(&self, what: &'static str, problem: Option<String>) {
+        let mut state = self.telemetry.0.lock();
+        match problem {
+            Some(text) => state.problems.insert(what, Problem { text, until: None }),
+            None => state.problems.remove(what),
+        };
+    }
+
+    /// Something went wrong with `what`, which counts for a while.
+    pub(crate) fn on_trouble(&self, what: &'static str, text: &str) {
+        let until = Some(Clock::new().now() + TROUBLE);
+        let text = text.to_owned();
+        let problem = Problem { text, until };
+        self.telemetry.0.lock().problems.insert(what, problem);
+    }
+
+    /// The same, and people are told.
+    pub(crate) fn tell_trouble(&self, what: &'static str, text: &str, progress: &mut ProgressLine) {
+        self.on_trouble(what, text);
+        progress.say(text);
+    }
+
+    /// The same figures for the web server of the page.
+    pub(crate) fn telemetry(&self) -> Telemetry {
+        self.telemetry.clone()
+    }
+}
+
+/// What was reported last.
+#[derive(Clone)]
+pub(crate) struct Telemetry(Arc<Shared>);
+
+struct Shared {
+    command: &'static Command,
+    state: Mutex<Reported>,
+}
+
+#[derive(Default)]
+struct Reported {
+    node: Option<Node>,
+    figures: Value,
+    written_at: Option<Instant>,
+    #[cfg(feature = "lab")]
+    trace: Option<Arc<TraceCounts>>,
+    problems: BTreeMap<&'static str, Problem>,
+}
+
+struct Problem {
+    text: String,
+    /// `None`: until it is said to be well.
+    until: Option<Instant>,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Reported> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Telemetry {
+    /// Figures of the command itself, if it has other ones than its node.
+    pub(crate) fn figures(&self) -> Option<Value> {
+        let has_own = !self.0.command.tables.is_empty();
+        has_own.then(|| self.0.lock().figures.clone())
+    }
+
+    /// All figures, as Prometheus reads them.
+    pub(crate) async fn metrics(&self) -> Response {
+        let node = self.node_status().await;
+        let problems = self.problems(&node, Clock::new().now());
+        #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "nothing is traced"))]
+        let mut figures = json!({
+            "health": { "ok": problems.is_empty() },
+            "node": node.and_then(Result::ok),
+            "own": self.0.lock().figures,
+        });
+        #[cfg(feature = "lab")]
+        if let Some(counts) = &self.0.lock().trace {
+            figures["trace"] = counts.figures();
+        }
+        match metrics::openmetrics(self.0.command, figures) {
+            Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
+        }
+    }
+
+    /// `ok`, or a line for everything that is wrong and status 503.
+    pub(crate) async fn health(&self) -> Response {
+        let problems = self.problems(&self.node_status().await, Clock::new().now());
+        let caching = [(header::CACHE_CONTROL, "no-store")];
+        if problems.is_empty() {
+            return (caching, "ok\n").into_response();
+        }
+        let text = problems.join("\n") + "\n";
+        (StatusCode::SERVICE_UNAVAILABLE, caching, text).into_response()
+    }
+
+    /// `None`: there is no node yet.
+    async fn node_status(&self) -> Option<Result<NodeStatus, String>> {
+        let node = self.0.lock().node.clone()?;
+        Some(node.status().await.map_err(|error| error.to_string()))
+    }
+
+    fn problems(&self, node: &Option<Result<NodeStatus, String>>, now: Instant) -> Vec<String> {
+        let mut problems = Vec::new();
+        match node {
+            Some(Ok(status)) => {
+                for face in &status.faces {
+                    let remote = &face.remote;
+                    match &face.state {
+                        LinkState::Up => {}
+                        LinkState::Connecting => problems.push(format!("connecting to {remote}")),
+                        LinkState::Down(why) => {
+                            problems.push(format!("no connection to {remote}: {why}"));
+                        }
+                    }
+                }
+            }
+            Some(Err(error)) => problems.push(error.clone()),
+            None => {}
+        }
+        let state = self.0.lock();
+        match state.written_at.map(|at| now.since(at)) {
+            None => problems.push("starting".to_owned()),
+            Some(silence) if silence > MAX_SILENCE => {
+                problems.push(format!("no figures for {} s", silence.as_secs()));
+            }
+            Some(_) => {}
+        }
+        let current = |problem: &&Problem| problem.until.is_none_or(|until| now < until);
+        let current = state.problems.values().filter(current);
+        problems.extend(current.map(|problem| problem.text.clone()));
+        problems
+    }
+
+    async fn serve(&self, address: SocketAddr) -> anyhow::Result<WebServer> {
+        let listener = TcpListener::bind(address).await.with_context(|| {
+            format!(
+                "cannot serve metrics on {address}: choose another address and port with --metrics"
+            )
+        })?;
+        let address = listener.local_addr()?;
+        let router = self.router();
+        let router = match address.ip().is_loopback() {
+            true => router.layer(middleware::from_fn(admit)),
+            false => router,
+        };
+        let serving = web_listener::serve(
+            listener,
+            DefaultAcceptor::new(),
+            WebConfig::default(),
+            router,
+        );
+        Ok(WebServer::run(address, serving))
+    }
+
+    fn router(&self) -> Router {
+        Router::new()
+            .route(
+                "/metrics",
+                get(|State(it): State<Self>| async move { it.metrics().await }),
+            )
+            .route(
+                "/health",
+                get(|State(it): State<Self>| async move { it.health().await }),
+            )
+            .with_state(self.clone())
+    }
+}
+
+/// Keeps pages of other sites from reading what is for this machine, under whatever name they reach it.
+async fn admit(request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let judged = WebConfig::default().judge(
+        &[],
+        &WebRequest {
+            peer: peer.map(|ConnectInfo(peer)| peer.ip()),
+            scheme: Scheme::Http,
+            authority: web::authority(request.uri(), request.headers()),
+            headers: request.headers(),
+            purpose: Purpose::Read,
+        },
+    );
+    match judged {
+        Ok(_) => next.run(request).await,
+        Err(refusal) => (refusal.status(), format!("{refusal}\n")).into_response(),
+    }
+}

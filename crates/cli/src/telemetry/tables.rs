@@ -1,0 +1,281 @@
+//! Which figures Prometheus reads, and what they are called there.
+
+/// A command, and the tables of its own figures.
+#[derive(Debug)]
+pub(crate) struct Command {
+    /// Its name.
+    pub(super) name: &'static str,
+    pub(super) tables: &'static [Table],
+}
+
+/// Metrics of one kind of thing.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// What their names begin with, after `namecast_`.
+    pub(super) prefix: &'static str,
+    /// Where they are among all figures. Steps of a path are separated by dots: `name` is a field; `name{label}` every entry of a map,
+    /// with its key as label; `name[label=field,…]` every element of a list, with these of its fields as labels; `name=word`, as
+    /// the last step, 1 if the field is that word, else 0. Paths that end with `_ms` or `_bps` are in milliseconds and bits per
+    /// second.
+    pub(super) root: &'static str,
+    pub(super) metrics: &'static [Metric],
+}
+
+/// Kind, name, path below the root with constant labels behind a space, and what it is.
+pub(super) type Metric = (Kind, &'static str, &'static str, &'static str);
+
+/// What can be done with the numbers of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It only grows.
+    Counter,
+    /// It is as it is now.
+    Gauge,
+    /// Counts of durations, by size.
+    Histogram,
+}
+
+use Kind::{Counter, Gauge, Histogram};
+
+pub(crate) static FORWARDER: Command = command("forwarder", &[]);
+pub(crate) static PUBLISH: Command = command("publish", &[PUBLISHER]);
+pub(crate) static DEMO: Command = command("demo", &[PUBLISHER, KEPT]);
+pub(crate) static SERVE: Command = command("serve", &[PUSHED, GATE]);
+pub(crate) static WATCH: Command = command("watch", &[WATCHER, VIDEO_AND_AUDIO]);
+pub(crate) static ARCHIVE: Command = command("archive", &[ARCHIVED]);
+pub(crate) static EXCHANGE: Command = command("exchange", &[SESSION]);
+pub(crate) static TALK: Command = command("talk", &[SESSION, SOUND]);
+pub(crate) static REMOTE: Command = command("remote", &[SESSION]);
+
+/// What every command has: its health, and a node.
+pub(super) static COMMON: [Table; 3] = [
+    table("", "health", HEALTH),
+    table("", "node", NODE),
+    table("trace_", "trace", TRACED),
+];
+const PUBLISHER: Table = table("publisher_", "own", PUBLISHED);
+const PUSHED: Table = table("publisher_", "own.streams{name}", PUBLISHED);
+const GATE: Table = table("push_", "own", PUSHES);
+const WATCHER: Table = table("watcher_", "own", WATCHED);
+const VIDEO_AND_AUDIO: Table = table("watcher_", "own", PLAYED);
+const ARCHIVED: Table = table("archive_", "own", KEEPING);
+const KEPT: Table = table("archive_", "own.archive", KEEPING);
+const SESSION: Table = table("session_", "own", CALLED);
+const SOUND: Table = table("sound_", "own.sound", HEARD);
+
+const fn command(name: &'static str, tables: &'static [Table]) -> Command {
+    Command { name, tables }
+}
+
+const fn table(prefix: &'static str, root: &'static str, metrics: &'static [Metric]) -> Table {
+    Table {
+        prefix,
+        root,
+        metrics,
+    }
+}
+
+const HEALTH: &[Metric] = &[(Gauge, "healthy", "ok", "Whether /health says ok")];
+
+const TRACED: &[Metric] = &[
+    (
+        Counter,
+        "frames",
+        "written outcome=written",
+        "Frames traced, or not",
+    ),
+    (Counter, "frames", "missed outcome=missed", ""),
+    (Counter, "frames", "beyond outcome=beyond_size", ""),
+];
+
+#[rustfmt::skip]
+const NODE: &[Metric] = &[
+    (Gauge, "uptime_seconds", "uptime_seconds", "Time since the node started"),
+    (Gauge, "fib_prefixes", "routed_prefixes", "Prefixes that have a next hop"),
+    (Gauge, "pit_interests", "pending_interests", "Interests that wait for Data"),
+    (Gauge, "cached_packets", "cached_packets", "Data packets in the content store"),
+    (Counter, "cache_hits", "content_store_hits", "Interests that the content store answered"),
+    (Counter, "cache_misses", "content_store_misses", "Interests that it could not answer"),
+    (Counter, "aggregated_interests", "aggregated", "Interests that waited for an equal one's Data"),
+    (Counter, "satisfied_interests", "satisfied", "Interests that Data satisfied"),
+    (Counter, "unsatisfied_interests", "unsatisfied", "Interests that expired or were refused"),
+    (Histogram, "retrieval_seconds", "retrieval", "Data retrieval delay: from an Interest that left to its Data"),
+    (Counter, "unsolicited_cached", "unsolicited_cached", "Data cached that nobody had requested"),
+    (Counter, "routes_learned", "routes_learned", "Routes made from prefix announcements"),
+    (Counter, "announcements_refused", "announcements_refused", "Prefix announcements that nothing was made of"),
+    (Counter, "announcements_out_of_period", "announcements_out_of_period", "Of these, those outside of their period of validity"),
+    (Counter, "rate_tags_set", "feedback.rate_tags_set", "Data from the content store sent with the rate behind it"),
+    (Counter, "feedback_refused", "feedback.refused", "Rates, hop counts and sources of neighbours that make no sense"),
+    (Counter, "feedback_flows_refused", "feedback.flows_refused", "Data of flows that found no place to be measured"),
+    (Counter, "path_labels_followed", "feedback.labels_followed", "Interests sent to the next hop that their label names"),
+    (Counter, "path_labels_refused", "feedback.labels_refused", "Path labels that lead nowhere"),
+    (Counter, "path_labels_aggregated", "feedback.labels_aggregated", "Interests with path labels that waited for another's Data"),
+    (Counter, "path_discoveries", "feedback.discoveries", "Interests sent to discover a path"),
+    (Counter, "path_discoveries_refused", "feedback.discoveries_refused", "Such Interests answered from the content store, as too many came"),
+    (Gauge, "readvertise_daemons", "readvertising.daemons", "Whether a routing daemon is there"),
+    (Gauge, "readvertise_prefixes", "readvertising.prefixes", "Prefixes that a routing daemon is to spread"),
+    (Gauge, "readvertise_told", "readvertising.told", "Of these, those that it has agreed to"),
+    (Counter, "readvertise_commands", "readvertising.registered outcome=registered", "Commands to the routing daemon"),
+    (Counter, "readvertise_commands", "readvertising.unregistered outcome=unregistered", ""),
+    (Counter, "readvertise_commands", "readvertising.failed outcome=failed", ""),
+    (Counter, "packets", "incoming.interests direction=in,kind=interest", "Network packets"),
+    (Counter, "packets", "incoming.data direction=in,kind=data", ""),
+    (Counter, "packets", "incoming.nacks direction=in,kind=nack", ""),
+    (Counter, "packets", "outgoing.interests direction=out,kind=interest", ""),
+    (Counter, "packets", "outgoing.data direction=out,kind=data", ""),
+    (Counter, "packets", "outgoing.nacks direction=out,kind=nack", ""),
+    (Counter, "frames", "incoming.frames direction=in", "Link packets"),
+    (Counter, "frames", "outgoing.frames direction=out", ""),
+    (Counter, "traffic_bytes", "incoming.octets direction=in", "Bytes of link packets"),
+    (Counter, "traffic_bytes", "outgoing.octets direction=out", ""),
+    (Counter, "bundles", "bundles{what}", "What became of bundles"),
+    (Counter, "drops", "drops{reason}", "What the forwarder dropped"),
+    (Counter, "link_drops", "link_drops{reason}", "What links and listeners lost"),
+    (Counter, "listener_drops", "listeners[listener=uri].drops{reason}", "What listeners lost"),
+    (Counter, "kernel_drops", "listeners[listener=uri].kernel_drops", "Datagrams that the kernel dropped, as a socket's buffer was full"),
+    (Counter, "strategy_interests", "strategies[prefix=prefix,strategy=strategy].interests", "Interests that a strategy decided on"),
+    (Counter, "strategy_retransmissions", "strategies[prefix=prefix,strategy=strategy].retransmissions", "Of these, sent again while pending"),
+    (Counter, "strategy_suppressed", "strategies[prefix=prefix,strategy=strategy].suppressed", "Of these, held back as an equal one was on its way"),
+    (Counter, "strategy_rejected", "strategies[prefix=prefix,strategy=strategy].rejected", "Of these, refused as there was no next hop"),
+    (Counter, "strategy_satisfied", "strategies[prefix=prefix,strategy=strategy].satisfied", "Pending Interests that Data satisfied"),
+    (Counter, "strategy_timeouts", "strategies[prefix=prefix,strategy=strategy].timeouts", "Pending Interests whose time ran out"),
+    (Counter, "strategy_nacks", "strategies[prefix=prefix,strategy=strategy].nacks", "Nacks from next hops"),
+    (Gauge, "face_up", "faces[face=id,remote=remote].state=up", "Whether the peer of a face can be reached"),
+    (Counter, "face_packets", "faces[face=id,remote=remote].incoming.interests direction=in,kind=interest", "Network packets of a face"),
+    (Counter, "face_packets", "faces[face=id,remote=remote].incoming.data direction=in,kind=data", ""),
+    (Counter, "face_packets", "faces[face=id,remote=remote].incoming.nacks direction=in,kind=nack", ""),
+    (Counter, "face_packets", "faces[face=id,remote=remote].outgoing.interests direction=out,kind=interest", ""),
+    (Counter, "face_packets", "faces[face=id,remote=remote].outgoing.data direction=out,kind=data", ""),
+    (Counter, "face_packets", "faces[face=id,remote=remote].outgoing.nacks direction=out,kind=nack", ""),
+    (Counter, "face_bytes", "faces[face=id,remote=remote].incoming.octets direction=in", "Bytes of a face's link packets"),
+    (Counter, "face_bytes", "faces[face=id,remote=remote].outgoing.octets direction=out", ""),
+    (Counter, "face_bundles", "faces[face=id,remote=remote].bundles{what}", "What became of a face's bundles"),
+    (Counter, "face_drops", "faces[face=id,remote=remote].drops{reason}", "What the forwarder dropped of a face"),
+    (Counter, "face_link_drops", "faces[face=id,remote=remote].link_drops{reason}", "What a face's link lost"),
+];
+
+#[rustfmt::skip]
+const PUBLISHED: &[Metric] = &[
+    (Counter, "frames", "frames_published", "Frames and sound packets published, in all rungs"),
+    (Counter, "frames_refused", "frames_refused", "Frames that were encoded but not published"),
+    (Counter, "frames_captured", "frames_captured", "Raw frames that came from the inputs"),
+    (Counter, "frames_lost", "frames_lost", "Raw frames lost since an encoder was down"),
+    (Counter, "encoder_restarts", "encoder_restarts", "Times an encoder was started again"),
+    (Counter, "inputs_failed", "inputs_failed", "Inputs that failed while others went on"),
+    (Counter, "input_silences", "input_silences", "Times that a live input gave nothing for five seconds"),
+    (Counter, "input_damages", "input_damages", "Damages of inputs that were passed over"),
+    (Histogram, "encoding_seconds", "encode_times", "From capture to the end of encoding"),
+    (Counter, "interests", "interests_received", "Interests received"),
+    (Counter, "interests_answered", "interests_answered_at_once waited=no", "Interests answered"),
+    (Counter, "interests_answered", "interests_answered_after_waiting waited=yes", ""),
+    (Counter, "interests_dropped", "interests_dropped", "Interests not answered"),
+    (Gauge, "interests_pending", "interests_pending", "Interests that wait for their sample"),
+    (Counter, "data", "data_sent", "Data packets sent"),
+    (Counter, "payload_bytes", "payload_octets", "Bytes of encoded samples"),
+    (Counter, "wire_bytes", "wire_octets", "Bytes of their packets, parity included"),
+    (Gauge, "cache_bytes", "cache_octets", "Memory that cached samples take"),
+    (Counter, "malformed", "malformed", "Packets that broke the format"),
+    (Counter, "segments", "package.segments_published", "Segments of a package, in all rungs"),
+];
+
+#[rustfmt::skip]
+const PUSHES: &[Metric] = &[
+    (Counter, "admitted", "admitted", "Streams that were let in"),
+    (Counter, "refused", "refused_key reason=key", "Streams that were refused"),
+    (Counter, "refused", "refused_name reason=name", ""),
+    (Counter, "refused", "refused_taken reason=taken", ""),
+    (Counter, "refused", "refused_full reason=full", ""),
+    (Counter, "malformed", "malformed", "Connections that broke their protocol or a bound"),
+];
+
+#[rustfmt::skip]
+const WATCHED: &[Metric] = &[
+    (Gauge, "playing", "state=playing", "Whether frames are coming"),
+    (Gauge, "live", "liveness=live", "Whether what is shown is live"),
+    (Histogram, "latency_seconds", "latency.histogram", "From the capture of a frame to its display"),
+    (Gauge, "join_seconds", "join_ms", "From the first Interest to the first complete key sample"),
+    (Counter, "rejoins", "rejoins", "Times that the watcher joined again by itself"),
+    (Gauge, "rtt_seconds", "rtt_ms", "Time from Interest to Data for Data that existed already, smoothed"),
+    (Gauge, "rtt_min_seconds", "rtt_min_ms", "Least such time of the last 10 s"),
+    (Gauge, "queueing_seconds", "path.queueing_ms", "Time that packets queue on the path"),
+    (Gauge, "path_loss_ratio", "path.loss", "Share of packets lost in the last 3 s"),
+    (Gauge, "capacity_bytes_per_second", "path.capacity_bps", "What the path carries"),
+    (Gauge, "goodput_bytes_per_second", "goodput_bps", "Payload of complete samples over the last second"),
+    (Gauge, "throughput_bytes_per_second", "throughput_bps", "Data received over the last second, everything counted"),
+    (Gauge, "controller_bytes_per_second", "controller_rate_bps", "Rate that the controller allows"),
+    (Gauge, "target_seconds", "target_ms", "Playout target"),
+    (Gauge, "cache_hit_ratio", "cache_hit_share", "Share of samples that were not produced for this watcher"),
+    (Counter, "interests", "interests_sent", "Interests that left"),
+    (Counter, "interests_retransmitted", "interests_retransmitted", "Of those, sent again"),
+    (Counter, "interests_timed_out", "interests_timed_out", "Interests whose timer ran out"),
+    (Counter, "interests_nacked", "interests_nacked", "Interests that came back with a Nack"),
+    (Gauge, "interests_pending", "interests_pending", "Interests not yet answered"),
+    (Counter, "verification_failures", "verification_failures", "Packets whose signature or digest was wrong"),
+    (Counter, "packets_unexpected", "packets_unexpected", "Packets malformed, or that nobody had requested"),
+];
+
+#[rustfmt::skip]
+const PLAYED: &[Metric] = &[
+    (Counter, "samples", "video.received stream=video,outcome=received", "Samples that came, or did not"),
+    (Counter, "samples", "video.lost stream=video,outcome=lost", ""),
+    (Counter, "samples", "audio.received stream=audio,outcome=received", ""),
+    (Counter, "samples", "audio.lost stream=audio,outcome=lost", ""),
+    (Counter, "frames_late", "video.late stream=video", "Frames complete only after they were due"),
+    (Counter, "frames_late", "audio.late stream=audio", ""),
+    (Counter, "skips", "video.skips stream=video", "Times that playback skipped to a later key sample"),
+    (Counter, "skips", "audio.skips stream=audio", ""),
+    (Counter, "recovered", "video.recovered_fec stream=video,by=parity", "Samples completed by repair"),
+    (Counter, "recovered", "video.recovered_retransmission stream=video,by=retransmission", ""),
+    (Counter, "recovered", "audio.recovered_fec stream=audio,by=parity", ""),
+    (Counter, "recovered", "audio.recovered_retransmission stream=audio,by=retransmission", ""),
+    (Counter, "repair_bytes", "video.repair_bytes stream=video", "Bytes received that were requested in repair"),
+    (Counter, "repair_bytes", "audio.repair_bytes stream=audio", ""),
+    (Gauge, "buffer_seconds", "video.buffer_ms stream=video", "Complete frames ahead of the one due now"),
+    (Gauge, "buffer_seconds", "audio.buffer_ms stream=audio", ""),
+];
+
+#[rustfmt::skip]
+const KEEPING: &[Metric] = &[
+    (Counter, "samples", "samples outcome=complete", "Samples kept, or not"),
+    (Counter, "samples", "samples_incomplete outcome=incomplete", ""),
+    (Counter, "samples", "samples_missing outcome=missing", ""),
+    (Gauge, "backlog_samples", "backlog", "Samples that are published and not kept yet"),
+    (Counter, "written_bytes", "bytes_written", "Bytes written"),
+    (Gauge, "chunks", "chunks", "Chunks kept"),
+    (Gauge, "size_bytes", "octets", "Bytes kept"),
+    (Gauge, "oldest_timestamp_seconds", "since", "When the oldest chunk was begun, in seconds since 1970"),
+    (Counter, "chunks_deleted", "chunks_deleted", "Chunks deleted by age and size"),
+    (Counter, "records_damaged", "records_damaged", "Damaged records that were met"),
+    (Counter, "store_failures", "store_failures", "Times that writing, or the directory or bucket, failed"),
+    (Counter, "verification_failures", "verification_failures", "Packets that were not what was signed"),
+    (Counter, "interests", "interests_received", "Interests received"),
+    (Counter, "interests_answered", "interests_answered", "Of those, answered"),
+    (Counter, "interests_not_found", "interests_not_found", "Of those, refused as nothing is kept under their name"),
+    (Counter, "interests_dropped", "interests_dropped", "Of those, dropped as too many waited, or looking took too long"),
+];
+
+#[rustfmt::skip]
+const CALLED: &[Metric] = &[
+    (Gauge, "rtt_seconds", "rtt_ms", "Round-trip time of the call, smoothed"),
+    (Counter, "packets", "packets_sent direction=out", "Packets of the last call"),
+    (Counter, "packets", "packets_received direction=in", ""),
+    (Counter, "packets_repeated", "packets_repeated", "Packets sent more than once"),
+    (Counter, "packets_given_up", "packets_given_up", "Packets that never came"),
+    (Counter, "packets_refused", "packets_replayed reason=replayed", "Packets that were refused"),
+    (Counter, "packets_refused", "packets_forged reason=forged", ""),
+    (Counter, "interests", "interests_sent", "Interests that left"),
+    (Counter, "interests_retransmitted", "interests_retransmitted", "Of those, sent again"),
+    (Counter, "moved_bytes", "bytes_sent direction=out", "Bytes of content moved"),
+    (Counter, "moved_bytes", "bytes_received direction=in", ""),
+    (Counter, "setups_refused", "setups_refused{reason}", "Calls that were refused"),
+];
+
+#[rustfmt::skip]
+const HEARD: &[Metric] = &[
+    (Counter, "packets_spoken", "packets_spoken", "Packets of sound sent"),
+    (Counter, "packets_played", "packets_played", "Packets of sound played"),
+    (Counter, "packets_concealed", "packets_concealed", "Packets replaced by an estimate"),
+    (Counter, "packets_late", "packets_late", "Packets that came after their time"),
+    (Gauge, "delay_seconds", "mouth_to_ear_ms.p50 quantile=0.5", "From microphone to loudspeaker"),
+    (Gauge, "delay_seconds", "mouth_to_ear_ms.p95 quantile=0.95", ""),
+];

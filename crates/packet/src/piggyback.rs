@@ -15,15 +15,17 @@
 //!  1 │ length, 7 bits │ components                 octets of other components
 //! ```
 
+use core::time::Duration;
+
 use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::copy::patched;
 use crate::data::Data;
 use crate::error::{DecodeError, Problem};
-use crate::interest::Interest;
+use crate::interest::{Interest, Nonce, Parts};
 use crate::name::Name;
-use crate::tlv::{self, Writer};
+use crate::tlv::{self, Element, Writer};
 
 /// The value that stands for the Interest within the Data.
 pub const EMBEDDED: u8 = 0;
@@ -185,6 +187,21 @@ fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, Deco
     let mut buffer = Buffer::from_slice(&[0; MAX_HEADERS]);
     decode_name(rest, value.len() - rest.len(), data, &mut buffer)?;
     let name = buffer.len() - MAX_HEADERS;
+    let at = value.len() - rest.len();
+    let error = |problem| DecodeError::new(FIELD, at, problem);
+    if name == 0 {
+        return Err(error(Problem::BadLength(0)));
+    }
+    let element = Element {
+        element_type: tlv::NAME,
+        start: 0,
+        value: MAX_HEADERS..buffer.len(),
+    };
+    let digests = Name::check(&buffer, &element).map_err(|inner| error(inner.problem))?;
+    if digests > 0 {
+        // Only Interests with parameters have them, which stand whole.
+        return Err(error(Problem::ParametersDigest));
+    }
     if has(CAN_BE_PREFIX) {
         buffer.extend_from_slice(&[tlv::CAN_BE_PREFIX as u8, 0]);
     }
@@ -204,7 +221,20 @@ fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, Deco
     let start = put_header(&mut buffer, MAX_HEADERS, tlv::NAME as u8, name);
     let length = buffer.len() - start;
     let start = put_header(&mut buffer, start, WHOLE, length);
-    Interest::decode(patched(&buffer[start..], |_| {}))
+    let wire = patched(&buffer[start..], |_| {});
+    let name_at = MAX_HEADERS - start;
+    let millis = <[u8; 2]>::try_from(millis).ok();
+    Ok(Interest::from_parts(
+        wire,
+        name_at..name_at + name,
+        Parts {
+            can_be_prefix: has(CAN_BE_PREFIX),
+            must_be_fresh: has(MUST_BE_FRESH),
+            nonce: Nonce(*nonce),
+            lifetime: millis.map(|millis| Duration::from_millis(u16::from_be_bytes(millis).into())),
+            hop_limit: hops.first().copied(),
+        },
+    ))
 }
 
 /// Puts a type and a length below 65 536 in front of what begins at `end`; returns where they begin.
@@ -224,11 +254,14 @@ fn take(octets: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
 
 /// Appends the octets of the components that runs stand for; `at` is where these are in the value.
 fn decode_name(runs: &[u8], at: usize, data: &Name, name: &mut Buffer) -> Result<(), DecodeError> {
-    // Where each of their components ends.
-    let mut ends = SmallVec::<[usize; 32]>::from_slice(&[0]);
+    // Where each of their components ends, as far as there are any.
+    let mut ends = [0; MAX_START + MAX_COUNT + 1];
+    let mut known = 1;
     for component in data.elements().take(MAX_START + MAX_COUNT) {
-        ends.push(ends[ends.len() - 1] + component.len());
+        ends[known] = ends[known - 1] + component.len();
+        known += 1;
     }
+    let ends = &ends[..known];
     let mut rest = runs;
     while let Some((&first, after)) = rest.split_first() {
         let error = |problem| DecodeError::new(FIELD, at + runs.len() - rest.len(), problem);
@@ -256,12 +289,9 @@ fn decode_name(runs: &[u8], at: usize, data: &Name, name: &mut Buffer) -> Result
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
     use namecast_units::Random;
 
     use super::*;
-    use crate::Nonce;
     use crate::signature::NullSigner;
 
     fn name(uri: &str) -> Name {
@@ -369,7 +399,8 @@ mod tests {
             let value = encode(&asked, data.name());
             assert!(value.len() <= asked.wire().len());
             forms[usize::from(value[0] & COMPACT != 0)] += 1;
-            assert_eq!(decode(&value, &data), Ok(asked));
+            assert_eq!(decode(&value, &data).as_ref(), Ok(&asked));
+            assert_eq!(Interest::decode(asked.wire().clone()), Ok(asked));
         }
         assert!(forms.iter().all(|&count| count > 500), "{forms:?}");
     }
@@ -413,8 +444,11 @@ mod tests {
         assert_eq!(compact(&[0x80]), Err(Problem::Truncated));
         assert_eq!(compact(&[0x83, 8, 1]), Err(Problem::Truncated));
         assert_eq!(compact(&[0x82, 8, 1]), Err(Problem::Truncated));
-        // The empty name, and an Interest that is embedded in what is embedded.
+        // The empty name, a name with a digest of parameters that are not there, and one that ends in the middle of a component.
         assert_eq!(compact(&[]), Err(Problem::BadLength(0)));
+        let digest = [&[LITERAL | 34, 2, 32][..], &[7; 32]].concat();
+        assert_eq!(compact(&digest), Err(Problem::ParametersDigest));
+        assert_eq!(compact(&[LITERAL | 2, 8, 5]), Err(Problem::Truncated));
     }
 
     /// Sixteen components of 200 octets, many times over, would make a long Interest of a short field.

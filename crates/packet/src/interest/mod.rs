@@ -66,6 +66,17 @@ struct Signature {
     value: Option<Range<usize>>,
 }
 
+/// What most Interests say, of which one can be made without decoding it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+    pub(crate) nonce: Nonce,
+    pub(crate) lifetime: Option<Duration>,
+    /// Its octet is the last one.
+    pub(crate) hop_limit: Option<u8>,
+}
+
 /// Fields of an Interest after its Name, in order.
 const ORDER: [u32; 9] = [
     tlv::CAN_BE_PREFIX,
@@ -119,6 +130,22 @@ impl Interest {
             }
         }
         Ok(Self { wire, name, body })
+    }
+
+    /// Returns the Interest that `wire` is: the components of its name, which were checked, and these parts.
+    pub(crate) fn from_parts(wire: Bytes, name: Range<usize>, parts: Parts) -> Self {
+        Self {
+            name: Name::from_checked(wire.slice(name)),
+            body: Body {
+                can_be_prefix: parts.can_be_prefix,
+                must_be_fresh: parts.must_be_fresh,
+                nonce: Some(parts.nonce),
+                lifetime: parts.lifetime,
+                hop_limit: parts.hop_limit.map(|hops| (hops, wire.len() - 1)),
+                ..Body::default()
+            },
+            wire,
+        }
     }
 
     /// Returns the packet's octets.

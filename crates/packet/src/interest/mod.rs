@@ -280,6 +280,28 @@ impl Interest {
         other
     }
 
+    /// Returns the Interest with other octets at the end of its name, and another Nonce, each with where it is.
+    pub(crate) fn patched(
+        &self,
+        (number_at, number): (usize, &[u8]),
+        (nonce_at, nonce): (usize, [u8; 4]),
+    ) -> Self {
+        let wire = patched(&self.wire, |octets| {
+            octets[number_at..number_at + number.len()].copy_from_slice(number);
+            octets[nonce_at..nonce_at + nonce.len()].copy_from_slice(&nonce);
+        });
+        let name_end = number_at + number.len();
+        let name = wire.slice(name_end - self.name.value().len()..name_end);
+        Self {
+            name: Name::from_checked(name),
+            wire,
+            body: Body {
+                nonce: Some(Nonce(nonce)),
+                ..self.body.clone()
+            },
+        }
+    }
+
     /// Returns where the Nonce's octets start.
     fn nonce_at(&self) -> Option<usize> {
         let whole = Reader::new(&self.wire).only("Interest", tlv::INTEREST);

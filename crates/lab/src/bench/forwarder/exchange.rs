@@ -164,8 +164,10 @@ fn measure_turn(between: Between, load: Exchanged, span: Duration) -> anyhow::Re
     let micros = |before: Duration, after: Duration| {
         after.saturating_sub(before).as_secs_f64() * 1e6 / delivered
     };
-    let kernel_share = micros(before.1.kernel, after.1.kernel)
-        / (micros(before.1.kernel, after.1.kernel) + micros(before.1.user, after.1.user));
+    let kernel = micros(before.1.kernel, after.1.kernel);
+    let both = kernel + micros(before.1.user, after.1.user);
+    // The kernel's clock may not have ticked.
+    let kernel_share = if both > 0.0 { kernel / both } else { 0.0 };
     let cost_us = micros(before.0, after.0);
     Ok(Side {
         cost_us,

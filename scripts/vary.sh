@@ -29,7 +29,8 @@ for id in arc/figure07 arc/figure08 arc/figure09 arc/figure10 arc/figure14 arc/s
     rtsd/figure21 rtsd/figure22 rtsd/figure22-burst rtsd/figure23 rtsd/figure24 rtsd/table1; do
     vary $id delay '**.delay'
 done
-for id in rfcc/figure04 rfcc/figure05 rfcc/figure06 rfcc/figure07a rfcc/figure09 rfcc/figure10 rfcc/figure11 rfcc/figure13; do
+for id in rfcc/figure04 rfcc/figure05 rfcc/figure06 rfcc/figure07a rfcc/figure09 rfcc/figure10 rfcc/figure11 rfcc/figure13 \
+    piggyback/loss piggyback/packets; do
     vary $id rate '**.rate'
     vary $id delay '**.delay'
 done

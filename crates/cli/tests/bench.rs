@@ -29,6 +29,29 @@ fn relays_and_forwarder_deliver_in_every_kind_of_load() {
     }
 }
 
+/// One session and ten, with a frame for an exchange instead of two but for what goes alone at the start and the end.
+#[test]
+fn sessions_have_everything_with_bundles_and_without() {
+    let arguments =
+        "bench exchange --json --rounds 1 --count 400 --payload 100 --window 4 --sessions 1,10";
+    let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
+        .args(arguments.split_whitespace())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let points = report["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    for point in points {
+        for (way, frames) in [("plain", 2.0), ("bundled", 1.0)] {
+            let sent = point[way]["frames"].as_f64().unwrap();
+            assert!(sent >= frames, "{way}: {point}");
+            assert_eq!(point[way]["missing"], 0.0, "{way}: {point}");
+        }
+    }
+}
+
 /// Resident memory of full tables is what they are told to take. The order of names is in it.
 #[test]
 fn full_tables_take_the_memory_that_is_configured() {

@@ -214,6 +214,14 @@ impl NameHashes {
         self.states.len() - 1
     }
 
+    /// The hashes of a name that differs in its last component, which is no digest, nor is any of this one.
+    pub(crate) fn with_last(&self, element: &[u8]) -> Self {
+        let depth = self.depth();
+        let mut states = SmallVec::from_slice(&self.states);
+        states[depth] = self.key.component(states[depth - 1], element);
+        Self { states, ..*self }
+    }
+
     /// Whether any component is an implicit digest.
     pub(crate) fn has_digest(&self) -> bool {
         self.digest_at.is_some()
@@ -267,6 +275,10 @@ mod tests {
                 hasher.hashes(&prefix, 7).unwrap().whole()
             );
         }
+        let other: Name = "/demo/video/1M/key/seq=300/data/seg=300".parse().unwrap();
+        let last = other.elements().last().unwrap();
+        let with_last = hashes.with_last(last);
+        assert_eq!(with_last.states, hasher.hashes(&other, 7).unwrap().states);
         assert!(hasher.hashes(&name, 6).is_none());
     }
 

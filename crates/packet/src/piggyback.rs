@@ -15,15 +15,17 @@
 //!  1 │ length, 7 bits │ components                 octets of other components
 //! ```
 
+use core::time::Duration;
+
 use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::copy::patched;
 use crate::data::Data;
 use crate::error::{DecodeError, Problem};
-use crate::interest::Interest;
+use crate::interest::{Interest, Nonce, Parts};
 use crate::name::Name;
-use crate::tlv::{self, Writer};
+use crate::tlv::{self, Element, Writer};
 
 /// The value that stands for the Interest within the Data.
 pub const EMBEDDED: u8 = 0;
@@ -169,6 +171,105 @@ pub fn decode(value: &Bytes, data: &Data) -> Result<Interest, DecodeError> {
     }
 }
 
+/// An Interest of a flow in the compact form, from which the next of the flow is made: one that differs in the octets of its last component
+/// and in the Nonce, in front of Data that differ in their last component, which may be the Interest's as well.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    value: Box<[u8]>,
+    /// The Data's name but its last component.
+    data: Box<[u8]>,
+    interest: Interest,
+    /// Where octets of the last component and of the Nonce are in the Interest, and how many the former are.
+    number_at: usize,
+    nonce_at: usize,
+    width: usize,
+    /// Type and length of the last component, if it is the Data's.
+    copied: Option<[u8; 2]>,
+}
+
+/// Where the Nonce is in the compact form.
+const NONCE_AT: core::ops::Range<usize> = 1..5;
+
+impl Flow {
+    /// Returns the flow of an Interest that was decoded from a value, in front of these Data; `None` if other components of its name are
+    /// the Data's last one, or it says more than most.
+    pub fn new(value: &[u8], data: &Data, interest: &Interest) -> Option<Self> {
+        let flags = *value.first()?;
+        if flags & (COMPACT | HOP_LIMIT | LIFETIME) != COMPACT {
+            return None;
+        }
+        let depth = data.name().len();
+        // By what the name is, and not by how runs are cut, which may be in the middle of a component.
+        let last = interest.name().elements().last()?;
+        // Its type and its length take an octet each.
+        let &[kind, width, ..] = tlv::split_short(last)?.0 else {
+            return None;
+        };
+        let mut rest = &value[NONCE_AT.end..];
+        let is_copied = loop {
+            let (&first, after) = rest.split_first()?;
+            if first & LITERAL != 0 {
+                let (others, after) = take(after, usize::from(first & !LITERAL))?;
+                if after.is_empty() {
+                    if !others.ends_with(last) {
+                        return None;
+                    }
+                    break false;
+                }
+                rest = after;
+            } else {
+                let end = usize::from(first >> 3) + usize::from(first & 7) + 1;
+                if after.is_empty() && end == depth && data.name().elements().last() == Some(last) {
+                    break true;
+                } else if end >= depth {
+                    return None;
+                }
+                rest = after;
+            }
+        };
+        let copied = is_copied.then_some([kind, width]);
+        let width = usize::from(width);
+        let name = interest.name().value();
+        let name_at = name.as_ptr() as usize - interest.wire().as_ptr() as usize;
+        let number_at = name_at + name.len() - width;
+        let flag_size = |flag| if flags & flag == 0 { 0 } else { 2 };
+        let nonce_at = number_at + width + flag_size(CAN_BE_PREFIX) + flag_size(MUST_BE_FRESH) + 2;
+        Some(Self {
+            value: value.into(),
+            data: data.name().parent().value()[..].into(),
+            interest: interest.clone(),
+            number_at,
+            nonce_at,
+            width,
+            copied,
+        })
+    }
+
+    /// Returns the Interest that a value stands for in front of `data`, if it is of this flow: what [`decode`] returns.
+    pub fn decode(&self, value: &[u8], data: &Data) -> Option<Interest> {
+        let (last, rest) = tlv::split_short(data.name().value().strip_prefix(&self.data[..])?)?;
+        let told = if self.copied.is_some() { 0 } else { self.width };
+        let fixed = NONCE_AT.end..value.len().checked_sub(told)?;
+        let is_of_flow = value.len() == self.value.len()
+            && value[0] == self.value[0]
+            && value.get(fixed.clone())? == &self.value[fixed.clone()]
+            && self.copied.is_none_or(|header| last.starts_with(&header))
+            && rest.is_empty();
+        if !is_of_flow {
+            return None;
+        }
+        let nonce = &value[NONCE_AT];
+        let number = match self.copied {
+            Some(_) => &last[2..],
+            None => &value[fixed.end..],
+        };
+        Some(self.interest.patched(
+            (self.number_at, number),
+            (self.nonce_at, nonce.try_into().ok()?),
+        ))
+    }
+}
+
 /// Octets of an Interest while it is put together, which mostly are on the stack.
 type Buffer = SmallVec<[u8; 256]>;
 
@@ -185,6 +286,21 @@ fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, Deco
     let mut buffer = Buffer::from_slice(&[0; MAX_HEADERS]);
     decode_name(rest, value.len() - rest.len(), data, &mut buffer)?;
     let name = buffer.len() - MAX_HEADERS;
+    let at = value.len() - rest.len();
+    let error = |problem| DecodeError::new(FIELD, at, problem);
+    if name == 0 {
+        return Err(error(Problem::BadLength(0)));
+    }
+    let element = Element {
+        element_type: tlv::NAME,
+        start: 0,
+        value: MAX_HEADERS..buffer.len(),
+    };
+    let digests = Name::check(&buffer, &element).map_err(|inner| error(inner.problem))?;
+    if digests > 0 {
+        // Only Interests with parameters have them, which stand whole.
+        return Err(error(Problem::ParametersDigest));
+    }
     if has(CAN_BE_PREFIX) {
         buffer.extend_from_slice(&[tlv::CAN_BE_PREFIX as u8, 0]);
     }
@@ -204,7 +320,20 @@ fn decode_compact(flags: u8, value: &[u8], data: &Name) -> Result<Interest, Deco
     let start = put_header(&mut buffer, MAX_HEADERS, tlv::NAME as u8, name);
     let length = buffer.len() - start;
     let start = put_header(&mut buffer, start, WHOLE, length);
-    Interest::decode(patched(&buffer[start..], |_| {}))
+    let wire = patched(&buffer[start..], |_| {});
+    let name_at = MAX_HEADERS - start;
+    let millis = <[u8; 2]>::try_from(millis).ok();
+    Ok(Interest::from_parts(
+        wire,
+        name_at..name_at + name,
+        Parts {
+            can_be_prefix: has(CAN_BE_PREFIX),
+            must_be_fresh: has(MUST_BE_FRESH),
+            nonce: Nonce(*nonce),
+            lifetime: millis.map(|millis| Duration::from_millis(u16::from_be_bytes(millis).into())),
+            hop_limit: hops.first().copied(),
+        },
+    ))
 }
 
 /// Puts a type and a length below 65 536 in front of what begins at `end`; returns where they begin.
@@ -224,11 +353,14 @@ fn take(octets: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
 
 /// Appends the octets of the components that runs stand for; `at` is where these are in the value.
 fn decode_name(runs: &[u8], at: usize, data: &Name, name: &mut Buffer) -> Result<(), DecodeError> {
-    // Where each of their components ends.
-    let mut ends = SmallVec::<[usize; 32]>::from_slice(&[0]);
+    // Where each of their components ends, as far as there are any.
+    let mut ends = [0; MAX_START + MAX_COUNT + 1];
+    let mut known = 1;
     for component in data.elements().take(MAX_START + MAX_COUNT) {
-        ends.push(ends[ends.len() - 1] + component.len());
+        ends[known] = ends[known - 1] + component.len();
+        known += 1;
     }
+    let ends = &ends[..known];
     let mut rest = runs;
     while let Some((&first, after)) = rest.split_first() {
         let error = |problem| DecodeError::new(FIELD, at + runs.len() - rest.len(), problem);
@@ -256,12 +388,9 @@ fn decode_name(runs: &[u8], at: usize, data: &Name, name: &mut Buffer) -> Result
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
     use namecast_units::Random;
 
     use super::*;
-    use crate::Nonce;
     use crate::signature::NullSigner;
 
     fn name(uri: &str) -> Name {
@@ -369,9 +498,59 @@ mod tests {
             let value = encode(&asked, data.name());
             assert!(value.len() <= asked.wire().len());
             forms[usize::from(value[0] & COMPACT != 0)] += 1;
-            assert_eq!(decode(&value, &data), Ok(asked));
+            assert_eq!(decode(&value, &data).as_ref(), Ok(&asked));
+            assert_eq!(Interest::decode(asked.wire().clone()), Ok(asked));
         }
         assert!(forms.iter().all(|&count| count > 500), "{forms:?}");
+    }
+
+    /// Each Interest of two flows as it is decoded by itself, also where numbers become longer, the Data's last component is the Interest's, or
+    /// another flow comes in between; most from the one before.
+    #[test]
+    fn interests_of_a_flow_are_made_from_the_one_before() {
+        for (ours, theirs, made_at_least) in [
+            ("/alice/call/bob", "/bob/call/alice", 590),
+            ("/a", "/b", 590),
+            ("/a/seq=7", "/a/seq=8/x", 590),
+            ("/a/b", "/a/seq=3/seq=4", 500),
+        ] {
+            for behind in [0, 2] {
+                let (mut flow, mut made) = (None::<Flow>, 0);
+                for number in 0..600_u64 {
+                    let data = data(&format!("{ours}/seq={}", number + behind));
+                    let asked = Interest::builder(name(&format!("{theirs}/seq={number}")));
+                    let asked = asked.must_be_fresh().build(Nonce::from(number as u32 * 77));
+                    let value = encode(&asked, data.name());
+                    let next = flow.as_ref().and_then(|flow| flow.decode(&value, &data));
+                    made += usize::from(next.is_some());
+                    let next = next.unwrap_or_else(|| decode(&value, &data).expect("valid"));
+                    assert_eq!(next, asked, "{ours} {theirs} {number}");
+                    flow = Flow::new(&value, &data, &next).or(flow);
+                    let other = super::tests::data("/other/seq=1");
+                    assert!(
+                        flow.as_ref()
+                            .is_none_or(|flow| flow.decode(&value, &other).is_none())
+                    );
+                }
+                assert!(made >= made_at_least, "{ours} {theirs}: {made}");
+            }
+        }
+    }
+
+    /// Runs that are cut in the middle of a component: what looks like the last one is none, and its length would change.
+    #[test]
+    fn a_flow_does_not_take_octets_for_a_component() {
+        let data = data("/a/b");
+        let value = |length| {
+            let runs = [LITERAL | 2, 8, 1, LITERAL | 5, 9, 3, length, 98, 99];
+            Bytes::from([&[COMPACT, 1, 2, 3, 4][..], &runs].concat())
+        };
+        let interest = decode(&value(2), &data).expect("/%09 and a component of type 3");
+        assert_eq!(interest.name().len(), 2);
+        assert!(decode(&value(3), &data).is_err());
+        let flow = Flow::new(&value(2), &data, &interest);
+        let made = flow.and_then(|flow| flow.decode(&value(3), &data));
+        assert_eq!(made, None);
     }
 
     #[test]
@@ -413,8 +592,11 @@ mod tests {
         assert_eq!(compact(&[0x80]), Err(Problem::Truncated));
         assert_eq!(compact(&[0x83, 8, 1]), Err(Problem::Truncated));
         assert_eq!(compact(&[0x82, 8, 1]), Err(Problem::Truncated));
-        // The empty name, and an Interest that is embedded in what is embedded.
+        // The empty name, a name with a digest of parameters that are not there, and one that ends in the middle of a component.
         assert_eq!(compact(&[]), Err(Problem::BadLength(0)));
+        let digest = [&[LITERAL | 34, 2, 32][..], &[7; 32]].concat();
+        assert_eq!(compact(&digest), Err(Problem::ParametersDigest));
+        assert_eq!(compact(&[LITERAL | 2, 8, 5]), Err(Problem::Truncated));
     }
 
     /// Sixteen components of 200 octets, many times over, would make a long Interest of a short field.

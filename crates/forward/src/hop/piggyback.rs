@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use namecast_packet::Interest;
+use bytes::Bytes;
+use namecast_packet::{Data, DecodeError, Interest, piggyback};
 use namecast_units::{Duration, Instant};
 use smart_default::SmartDefault;
 
@@ -58,6 +59,16 @@ struct Flow {
     version: u64,
 }
 
+/// An Interest that came in a bundle, and the hashes of its name, from which those of the next one follow.
+#[derive(Clone, Debug)]
+struct Recent {
+    flow: piggyback::Flow,
+    hashes: NameHashes,
+}
+
+/// Faces of which the last Interest is kept: some 500 octets each.
+const MAX_RECENT: usize = 64;
+
 /// A packet of an application that waits for another to travel with.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -74,6 +85,8 @@ pub(crate) struct Bundling {
     config: PiggybackConfig,
     /// By hash; a flow gives way to another of its place.
     flows: Vec<Option<Flow>>,
+    /// The last Interest of a bundle from each face, by its number; a face gives way to another of its place.
+    recent: Vec<Option<Recent>>,
     /// In the order in which they came.
     waiting: VecDeque<Waiting>,
     /// Whether an Interest came with the Data that are on their way now.
@@ -85,6 +98,7 @@ impl Bundling {
         Self {
             config,
             flows: vec![None; config.max_flows.max(1)],
+            recent: vec![None; MAX_RECENT],
             waiting: VecDeque::new(),
             has_interest: false,
         }
@@ -93,6 +107,32 @@ impl Bundling {
     /// Whether packets wait for no time, but until the output is taken.
     pub(crate) const fn joins_at_once(&self) -> bool {
         self.config.wait.is_zero()
+    }
+
+    /// Returns the Interest that came from `face` in front of Data, and the hashes of its name if they follow from those before.
+    pub(crate) fn interest(
+        &mut self,
+        face: FaceId,
+        (value, data): (&Bytes, &Data),
+        tables: &Tables,
+    ) -> Result<(Interest, Option<NameHashes>), DecodeError> {
+        let place = (face.number() % MAX_RECENT as u64) as usize;
+        if let Some(recent) = &self.recent[place]
+            && let Some(interest) = recent.flow.decode(value, data)
+            && let Some(last) = interest.name().elements().last()
+        {
+            let hashes = recent.hashes.with_last(last);
+            return Ok((interest, Some(hashes)));
+        }
+        let interest = piggyback::decode(value, data)?;
+        let hashes = tables.hashes(interest.name());
+        if let Some(hashes) = hashes.as_ref().filter(|hashes| !hashes.has_digest())
+            && let Some(flow) = piggyback::Flow::new(value, data, &interest)
+        {
+            let hashes = hashes.clone();
+            self.recent[place] = Some(Recent { flow, hashes });
+        }
+        Ok((interest, hashes))
     }
 
     /// Returns the next hop that leads to `face`, and whether the FIB was asked; `None` if it is none for the Interest.

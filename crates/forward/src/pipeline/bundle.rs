@@ -40,6 +40,8 @@ pub(super) struct Bundle<'a> {
     is_changed: bool,
     /// The frame, if there was nothing else in it.
     frame: Option<Bytes>,
+    /// Hashes of the Interest's name, where they are known.
+    pub(super) hashes: Option<NameHashes>,
 }
 
 /// The Data that an Interest rides on.
@@ -70,8 +72,12 @@ pub(super) fn incoming_bundle(
     expect(forwarder, true);
     let done = forwarder.incoming_data(id, data, fields, Some(&mut seats));
     expect(forwarder, false);
-    let mut interest = match piggyback::decode(&value, data) {
-        Ok(interest) if !is_for(&interest, data) => interest,
+    let decoded = match &mut forwarder.bundling {
+        Some(bundling) => bundling.interest(id, (&value, data), &forwarder.tables),
+        None => piggyback::decode(&value, data).map(|interest| (interest, None)),
+    };
+    let (mut interest, hashes) = match decoded {
+        Ok((interest, hashes)) if !is_for(&interest, data) => (interest, hashes),
         Ok(_) => {
             forwarder
                 .tables
@@ -101,6 +107,7 @@ pub(super) fn incoming_bundle(
         value,
         is_changed: interest.nonce().is_none() || interest.hop_limit().is_some(),
         frame,
+        hashes,
     };
     let fields = LinkFields::none();
     if let Err(reason) = forwarder.incoming_interest(id, &mut interest, &fields, Some(&bundle)) {

@@ -57,9 +57,15 @@ impl Forwarder {
         if is_localhost(interest.name()) && !is_local {
             return Err(DropReason::Scope);
         }
-        let hashes = self.tables.hashes(interest.name());
-        let hashes = hashes.ok_or(DropReason::NameTooLong)?;
-        let ride = bundle.and_then(|bundle| ride(self, bundle, (interest, &hashes), face));
+        let computed;
+        let hashes = match bundle.and_then(|bundle| bundle.hashes.as_ref()) {
+            Some(known) => known,
+            None => {
+                computed = self.tables.hashes(interest.name());
+                computed.as_ref().ok_or(DropReason::NameTooLong)?
+            }
+        };
+        let ride = bundle.and_then(|bundle| ride(self, bundle, (interest, hashes), face));
         let arrival = Arrival {
             face,
             nonce: interest.nonce().expect("added if it was missing"),
@@ -69,7 +75,7 @@ impl Forwarder {
                     .config
                     .lifetime_of(interest.lifetime(), is_local),
             interest,
-            hashes: &hashes,
+            hashes,
             fields,
             non_discovery: fields.non_discovery,
             is_retransmission: false,

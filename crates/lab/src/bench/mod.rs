@@ -13,6 +13,7 @@ use clap::{Args, Subcommand};
 use dumbbell::BenchDumbbell;
 use forwarder::BenchForwarder;
 use forwarder::memory::BenchMemory;
+use forwarder::sessions::BenchExchange;
 use marks::BenchMarks;
 use sim::BenchSim;
 use stream::BenchStream;
@@ -32,6 +33,8 @@ pub enum BenchWhat {
     Stream(BenchStream),
     /// The forwarder over UDP: processor time for a Data packet, beside a program that copies datagrams.
     Forwarder(BenchForwarder),
+    /// Two-way sessions over UDP, with bundles and without: processor time, round trip, transfer time.
+    Exchange(BenchExchange),
     /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
     Memory(BenchMemory),
     /// Congestion marks of two forwarders with a slow link between them, beside the simulator's: see interop/run.sh marks.
@@ -50,6 +53,7 @@ pub(crate) async fn run(arguments: Bench) -> anyhow::Result<()> {
     match arguments.what {
         BenchWhat::Stream(arguments) => stream::run(&arguments).await,
         BenchWhat::Forwarder(arguments) => forwarder::run(&arguments),
+        BenchWhat::Exchange(arguments) => forwarder::sessions::run(&arguments),
         BenchWhat::Memory(arguments) => forwarder::memory::run(&arguments),
         BenchWhat::Marks(arguments) => marks::run(&arguments).await,
         BenchWhat::Dumbbell(arguments) => dumbbell::run(&arguments).await,

@@ -66,6 +66,17 @@ struct Signature {
     value: Option<Range<usize>>,
 }
 
+/// What most Interests say, of which one can be made without decoding it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    pub(crate) can_be_prefix: bool,
+    pub(crate) must_be_fresh: bool,
+    pub(crate) nonce: Nonce,
+    pub(crate) lifetime: Option<Duration>,
+    /// Its octet is the last one.
+    pub(crate) hop_limit: Option<u8>,
+}
+
 /// Fields of an Interest after its Name, in order.
 const ORDER: [u32; 9] = [
     tlv::CAN_BE_PREFIX,
@@ -119,6 +130,22 @@ impl Interest {
             }
         }
         Ok(Self { wire, name, body })
+    }
+
+    /// Returns the Interest that `wire` is: the components of its name, which were checked, and these parts.
+    pub(crate) fn from_parts(wire: Bytes, name: Range<usize>, parts: Parts) -> Self {
+        Self {
+            name: Name::from_checked(wire.slice(name)),
+            body: Body {
+                can_be_prefix: parts.can_be_prefix,
+                must_be_fresh: parts.must_be_fresh,
+                nonce: Some(parts.nonce),
+                lifetime: parts.lifetime,
+                hop_limit: parts.hop_limit.map(|hops| (hops, wire.len() - 1)),
+                ..Body::default()
+            },
+            wire,
+        }
     }
 
     /// Returns the packet's octets.
@@ -251,6 +278,28 @@ impl Interest {
             octets[at..at + nonce.0.len()].copy_from_slice(&nonce.0);
         });
         other
+    }
+
+    /// Returns the Interest with other octets at the end of its name, and another Nonce, each with where it is.
+    pub(crate) fn patched(
+        &self,
+        (number_at, number): (usize, &[u8]),
+        (nonce_at, nonce): (usize, [u8; 4]),
+    ) -> Self {
+        let wire = patched(&self.wire, |octets| {
+            octets[number_at..number_at + number.len()].copy_from_slice(number);
+            octets[nonce_at..nonce_at + nonce.len()].copy_from_slice(&nonce);
+        });
+        let name_end = number_at + number.len();
+        let name = wire.slice(name_end - self.name.value().len()..name_end);
+        Self {
+            name: Name::from_checked(name),
+            wire,
+            body: Body {
+                nonce: Some(Nonce(nonce)),
+                ..self.body.clone()
+            },
+        }
     }
 
     /// Returns where the Nonce's octets start.

@@ -1,8 +1,6 @@
 //! Interests that differ in a number and the Nonce only, made by copying and patching one of them.
 
-use super::{Body, Interest, InterestBuilder, Nonce};
-use crate::copy::patched;
-use crate::name::Name;
+use super::{Interest, InterestBuilder, Nonce};
 use crate::tlv::{self, Reader};
 
 /// What a series of Interests has in common: everything but the number at the end of their names, and the Nonce.
@@ -19,7 +17,6 @@ pub struct InterestTemplate {
 #[derive(Clone, Debug)]
 struct Model {
     interest: Interest,
-    name_at: usize,
     number_at: usize,
     nonce_at: usize,
 }
@@ -62,27 +59,14 @@ impl Model {
         };
         Self {
             interest,
-            name_at: name.start,
             number_at: name.end - width,
             nonce_at,
         }
     }
 
     fn build(&self, number: &[u8], nonce: Nonce) -> Interest {
-        let model = &self.interest;
-        let wire = patched(model.wire(), |octets| {
-            octets[self.number_at..self.number_at + number.len()].copy_from_slice(number);
-            octets[self.nonce_at..self.nonce_at + nonce.0.len()].copy_from_slice(&nonce.0);
-        });
-        let name_end = self.number_at + number.len();
-        Interest {
-            name: Name::from_checked(wire.slice(self.name_at..name_end)),
-            wire,
-            body: Body {
-                nonce: Some(nonce),
-                ..model.body.clone()
-            },
-        }
+        self.interest
+            .patched((self.number_at, number), (self.nonce_at, nonce.0))
     }
 }
 
@@ -91,7 +75,7 @@ mod tests {
     use core::time::Duration;
 
     use super::*;
-    use crate::name::Component;
+    use crate::name::{Component, Name};
 
     /// Lengths change at 2⁸, 2¹⁶ and 2³²; the long prefix takes the way of its own.
     #[test]

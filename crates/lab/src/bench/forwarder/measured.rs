@@ -3,7 +3,7 @@
 use core::ops::Range;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use super::super::measure::anonymous;
@@ -19,8 +19,8 @@ const LOWEST_PRIORITY: i32 = 19;
 #[derive(Debug)]
 pub(super) struct Measured {
     child: Child,
-    /// The relay ends when this does.
-    _input: Option<ChildStdin>,
+    /// The relay, and a side of sessions, end when this does.
+    input: Option<ChildStdin>,
     /// What it prints.
     output: BufReader<ChildStdout>,
     /// The processors that the thread which started it had before, and has again afterwards.
@@ -47,7 +47,7 @@ impl Measured {
         let mut child = spawned.with_context(|| format!("cannot start {command:?}"))?;
         let output = child.stdout.take().context("no output")?;
         Ok(Self {
-            _input: child.stdin.take(),
+            input: child.stdin.take(),
             child,
             output: BufReader::new(output),
             all,
@@ -65,6 +65,12 @@ impl Measured {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         Ok(line)
+    }
+
+    /// Writes a line to its input.
+    pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("no input")?;
+        Ok(writeln!(input, "{line}")?)
     }
 
     /// Lets others have its processors first.
@@ -148,8 +154,6 @@ fn divide(all: &CpuSet, ranks: &Range<usize>) -> (CpuSet, CpuSet) {
             false => ours.set(place),
         }
     }
-    match ours.count() {
-        0 => (theirs, *all),
-        _ => (theirs, ours),
-    }
+    let some = |set: CpuSet| if set.count() == 0 { *all } else { set };
+    (some(theirs), some(ours))
 }

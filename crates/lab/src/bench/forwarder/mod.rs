@@ -14,8 +14,11 @@ mod measured;
 pub(crate) mod memory;
 mod ndnd;
 mod ours;
+mod peer;
+mod plane;
 mod port;
 mod relay;
+pub(crate) mod sessions;
 mod threads;
 
 use std::net::SocketAddr;
@@ -30,9 +33,10 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::measure::{self, Delays};
-use exchange::{ExchangeReport, Exchanged};
+use exchange::ExchangeReport;
 use load::{Load, Outcome, Traffic};
 use measured::Measured;
+use peer::Exchanged;
 use port::{Port, Sending};
 use threads::ThreadsReport;
 
@@ -211,7 +215,12 @@ impl Case {
             Self::ExchangeSingle => (1_000, 1),
             _ => return None,
         };
-        Some(Exchanged { payload, window })
+        Some(Exchanged {
+            payload,
+            window,
+            count: u64::MAX,
+            is_bundled: false,
+        })
     }
 
     fn name(self) -> String {

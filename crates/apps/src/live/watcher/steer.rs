@@ -223,7 +223,7 @@ impl Pulled {
         match begun {
             Some(_) if was_blank => {}
             Some(_) => self.consumer.set_ask_before(now, Some(groups.next)),
-            None => self.stay(),
+            None => self.stay(now),
         }
     }
 
@@ -239,12 +239,13 @@ impl Pulled {
                 self.consumer.set_ask_before(now, Some(0));
                 self.chosen_for = Some(groups.position);
             }
-            None => self.stay(),
+            None => self.stay(now),
         }
     }
 
-    /// The rung that was chosen cannot be had: what is pulled is pulled on.
-    fn stay(&mut self) {
+    /// The rung that was chosen cannot be had: what is pulled is pulled on, also where nothing was for a while.
+    fn stay(&mut self, now: Instant) {
+        self.consumer.set_ask_before(now, None);
         let name = self.rung.clone();
         if let Some(auto) = &mut self.auto
             && let Some(rung) = auto.rungs.iter().position(|rung| rung.name == name)

@@ -44,9 +44,10 @@ fn sessions_have_everything_with_bundles_and_without() {
     let points = report["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
     for point in points {
-        for (way, frames) in [("plain", 2.0), ("bundled", 1.0)] {
+        // A side's last answers may leave after it has everything; what is sent again adds to the others.
+        for (way, frames) in [("plain", 1.8..4.0), ("bundled", 0.9..1.7)] {
             let sent = point[way]["frames"].as_f64().unwrap();
-            assert!(sent >= frames, "{way}: {point}");
+            assert!(frames.contains(&sent), "{way}: {point}");
             assert_eq!(point[way]["missing"], 0.0, "{way}: {point}");
         }
     }

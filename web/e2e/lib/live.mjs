@@ -41,7 +41,7 @@ const CAMERA = `(() => {
 
 /** The first link of each name that a program with `--json` printed. */
 export async function linksOf(program) {
-  const told = await program.until("links", async () => JSON.parse(/\{"faces.*\}/.exec(program.printed)[0]));
+  const told = await program.until("links", async () => JSON.parse(/^\{.*\}$/m.exec(program.printed)[0]));
   return Object.fromEntries(told.go_live.map(({ name, urls }) => [name, urls[0]]));
 }
 

@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::FIGURES_INTERVAL;
 use super::page::{Invitations, Page};
 use crate::arguments::PagePort;
-use crate::forwarder_config::{self, Running, Settings, StaticFace, StaticRoute};
+use crate::forwarder_config::{self, Listeners, Running, Settings, StaticFace, StaticRoute};
 use crate::page_server::PageConfig;
 use crate::places;
 use crate::telemetry::{Observation, Reporter, tables};
@@ -127,6 +127,23 @@ impl Forwarder {
     }
 }
 
+/// Says what forwards where, by which file, and which pages there are.
+fn introduce(progress: &mut ProgressLine, file: Option<&Path>, listeners: &Listeners, page: &Page) {
+    if let Some(file) = file {
+        progress.say(&format!("Configuration: {}", file.display()));
+    }
+    progress.say(&format!("Forwarding: {}", listeners.uris().join("  ")));
+    for remark in listeners.remarks.iter().chain(&page.remarks) {
+        progress.say(&format!("({remark})"));
+    }
+    for url in page.urls() {
+        progress.say(&format!("Page: {url}"));
+    }
+    for line in page.live_lines() {
+        progress.say(&line);
+    }
+}
+
 /// Cost of the way upstream: anything registered here is nearer.
 const UPSTREAM_COST: u64 = 100;
 
@@ -173,19 +190,7 @@ pub(super) async fn run(arguments: Forwarder) -> anyhow::Result<()> {
         });
         print_line(object)?;
     }
-    if let Some(file) = &file {
-        progress.say(&format!("Configuration: {}", file.display()));
-    }
-    progress.say(&format!("Forwarding: {}", uris.join("  ")));
-    for remark in listeners.remarks.iter().chain(&page.remarks) {
-        progress.say(&format!("({remark})"));
-    }
-    for url in page.urls() {
-        progress.say(&format!("Page: {url}"));
-    }
-    for line in page.live_lines() {
-        progress.say(&line);
-    }
+    introduce(&mut progress, file.as_deref(), &listeners, &page);
     let reload = Reload::of(running, page_port.tls, is_file_s)?;
     if reload.hangups.is_some() {
         stop.leave_hang_ups();

@@ -23,6 +23,7 @@ use namecast_command::source::{Problem, Problems};
 
 use crate::tls::TlsFiles;
 
+pub(crate) use apply::Listeners;
 pub use reload::Running;
 
 /// The defaults as a file, each setting with what it means.

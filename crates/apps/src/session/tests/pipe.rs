@@ -212,7 +212,7 @@ impl Pipe {
             if left_at.since(self.now) > MAX_QUEUE {
                 return;
             }
-            left_at = left_at + ByteSize::bytes(size) / rate;
+            left_at += ByteSize::bytes(size) / rate;
             self.free_at[side] = left_at;
         }
         if self.random.chance(self.loss[side]) {

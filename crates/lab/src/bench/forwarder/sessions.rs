@@ -61,7 +61,7 @@ pub struct BenchExchange {
     #[arg(long)]
     pub json: bool,
     /// Be one side.
-    #[arg(long, hide = true)]
+    #[arg(long, hide = true, value_parser = number::<usize>(0..=1))]
     pub side: Option<usize>,
     /// Be a side whose Interests travel with Data.
     #[arg(long, hide = true)]

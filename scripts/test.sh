@@ -12,9 +12,9 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-first_steps=(lock format tidy page build)
-last_steps=(web browser)
-all_steps=("${first_steps[@]}" unit interop lint doc "${last_steps[@]}")
+first_steps=(lock format tidy page web build)
+last_steps=(browser)
+all_steps=("${first_steps[@]}" unit interop doors lint doc "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
 steps=("$@")
@@ -68,10 +68,14 @@ step_web() { web_script test; }
 binary() {
   [ "${is_built:-}" ] || step_build
 }
-step_browser() {
+# browser SCRIPT: the page in a browser, with the binary.
+browser() {
   binary || return 1
-  NAMECAST_BIN=$(realpath "$target/debug/namecast") web_script e2e
+  NAMECAST_BIN=$(realpath "$target/debug/namecast") web_script "$1"
 }
+# What others push, embed and open, and what is published; then what the page shows, and when, with the processors to itself.
+step_doors() { browser e2e-doors; }
+step_browser() { browser e2e-page; }
 
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
 step_interop() {
@@ -85,7 +89,7 @@ needs() {
     tidy | page | build | lint | doc | deny) echo lock ;;
     unit | interop) echo build ;;
     web) echo page ;;
-    browser) echo page build web ;;
+    doors | browser) echo page build web ;;
   esac
 }
 
@@ -131,7 +135,7 @@ run_all() {
   is_built=1
   apart=$(mktemp -d)
   : >"$apart/unit.output"
-  beside interop &
+  beside interop doors &
   beside_running_tests lint doc &
   run unit > >(tee "$apart/unit.output") 2>&1
   : >"$apart/unit.ended"

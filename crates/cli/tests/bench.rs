@@ -1,22 +1,29 @@
 //! The forwarder's measurement works; times that it measures on a busy machine mean nothing, but memory does.
 
 #![cfg(feature = "lab")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 use std::process::Command;
 
 use serde_json::Value;
 
-#[test]
-fn relays_and_forwarder_deliver_in_every_kind_of_load() {
-    let arguments = "bench forwarder --rounds 1 --span 300ms --json \
-                     --case unique-bursts --case hits --case large --case live8";
+/// Runs `namecast bench` with these arguments, and returns what it reports.
+fn report(arguments: &str) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
         .args(arguments.split_whitespace())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn relays_and_forwarder_deliver_in_every_kind_of_load() {
+    let report = report(
+        "bench forwarder --rounds 1 --span 300ms --json \
+         --case unique-bursts --case hits --case large --case live8",
+    );
     let cases = report["cases"].as_array().unwrap();
     assert_eq!(cases.len(), 4);
     for case in cases {
@@ -32,15 +39,9 @@ fn relays_and_forwarder_deliver_in_every_kind_of_load() {
 /// One session and ten, with a frame for an exchange instead of two but for what goes alone at the start and the end.
 #[test]
 fn sessions_have_everything_with_bundles_and_without() {
-    let arguments =
-        "bench exchange --json --rounds 1 --count 400 --payload 100 --window 4 --sessions 1,10";
-    let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(arguments.split_whitespace())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = report(
+        "bench exchange --json --rounds 1 --count 400 --payload 100 --window 4 --sessions 1,10",
+    );
     let points = report["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
     for point in points {
@@ -56,15 +57,7 @@ fn sessions_have_everything_with_bundles_and_without() {
 /// Resident memory of full tables is what they are told to take. The order of names is in it.
 #[test]
 fn full_tables_take_the_memory_that_is_configured() {
-    let output = Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args([
-            "bench", "memory", "--json", "--size", "250", "--bound", "16 MiB",
-        ])
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = report("bench memory --json --size 250 --bound 16MiB");
     let rows = report.as_array().unwrap();
     assert_eq!(rows.len(), 2);
     for row in rows {

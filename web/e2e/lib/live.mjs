@@ -1,28 +1,17 @@
 // A page that goes live with a camera whose pictures carry the burned-in clock, drawn at the moment of capture.
 
-import { readFile } from "node:fs/promises";
-import path from "node:path";
-
-const CLOCK = (await readFile(path.join(import.meta.dirname, "clock.js"), "utf8")).replaceAll(/^export /gm, "");
+import { CLOCK_PICTURE } from "./clock-picture.mjs";
 
 /** What stands for camera and microphone in the tab. */
 const CAMERA = `(() => {
-  ${CLOCK}
+  ${CLOCK_PICTURE}
   navigator.mediaDevices.getUserMedia = async ({ video, audio }) => {
     const tracks = [];
     if (video) {
-      const canvas = document.createElement("canvas");
-      [canvas.width, canvas.height] = [640, 360];
-      const context = canvas.getContext("2d");
+      const canvas = clockCanvas();
       let number = 0;
       const draw = () => {
-        const now = performance.timeOrigin + performance.now();
-        context.fillStyle = "hsl(" + (number * 3) % 360 + " 60% 40%)";
-        context.fillRect(0, 0, 640, 360);
-        clockRows(now, number++).forEach((row, y) => row.forEach((bit, x) => {
-          context.fillStyle = bit ? "#fff" : "#000";
-          context.fillRect(x * 16, y * 16, 16, 16);
-        }));
+        drawClock(canvas, performance.timeOrigin + performance.now(), number++);
         requestAnimationFrame(draw);
       };
       draw();

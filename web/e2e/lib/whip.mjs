@@ -1,26 +1,19 @@
 // A browser that pushes by WHIP, as a page of a person's would: a canvas with the burned-in clock, and a tone with its flash.
 
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { startBrowser } from "./browser.mjs";
-
-const CLOCK = (await readFile(path.join(import.meta.dirname, "clock.js"), "utf8")).replaceAll(/^export /gm, "");
+import { CLOCK_PICTURE } from "./clock-picture.mjs";
 
 /** What runs in the pushing tab. */
 const PUSHER = `(() => {
-  ${CLOCK}
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [640, 360];
+  ${CLOCK_PICTURE}
+  const canvas = clockCanvas();
   const context = canvas.getContext("2d");
   let number = 0;
   function draw() {
     const now = performance.timeOrigin + performance.now();
-    context.fillStyle = "hsl(" + (number * 3) % 360 + " 60% 40%)";
-    context.fillRect(0, 0, 640, 360);
-    clockRows(now, number++).forEach((row, y) => row.forEach((bit, x) => {
-      context.fillStyle = bit ? "#fff" : "#000";
-      context.fillRect(x * 16, y * 16, 16, 16);
-    }));
+    drawClock(canvas, now, number++);
     context.fillStyle = now % 1000 < 100 ? "#fff" : "#000";
     const side = 64;
     context.fillRect(560 - side / 2, 288 - side / 2, side, side);

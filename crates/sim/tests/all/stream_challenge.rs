@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crate::live_world::{LiveWorld, link, ms, watch};
 use namecast_netem as netem;
-use namecast_sim::live::{LiveWatcherConfig, Media, MediaRung, Signing};
-use namecast_sim::topology::Topology;
-use namecast_sim::{ApplicationId, Network, NodeConfig};
+use namecast_sim::ApplicationId;
+use namecast_sim::live::{LiveWatcherConfig, Media, MediaRung};
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::synchroniser::State;
 use namecast_stream::consumer::{Consumer, Counters, RecoveryProfile};
@@ -59,21 +58,13 @@ impl Scene {
         delay: Duration,
         repair: RecoveryProfile,
     ) -> Self {
-        let mut topology = Topology::default();
-        let nodes = ["P", "R", "C"].map(|name| topology.add_node(name));
-        topology.connect(nodes[0], nodes[1], &link(ms(0)));
         let bottleneck = netem::Config {
             rate: Some(rate.into()),
             queue: netem::Queue::DropTail { packets: 64 },
             schedule,
             ..link(delay / 2)
         };
-        topology.connect(nodes[1], nodes[2], &bottleneck);
-        let mut world = LiveWorld {
-            network: Network::new(&topology, 1, |_| NodeConfig::default()),
-            topology,
-            signing: Signing::Hmac,
-        };
+        let mut world = LiveWorld::behind(&bottleneck);
         let rung = |(name, kbps)| MediaRung::new(name, Bitrate::kbps(kbps));
         let rungs = [("200k", 200), ("1M", 1_000), ("3M", 3_000)].map(rung);
         world.publish(

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use crate::live_world::{LiveWorld, link, ms, watch};
 use namecast_netem as netem;
-use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media, MediaRung, Signing};
-use namecast_sim::topology::Topology;
-use namecast_sim::{ApplicationId, Network, NodeConfig};
+use namecast_sim::ApplicationId;
+use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media, MediaRung};
 use namecast_units::Bitrate;
 
 /// The video of Table 2, with the same frames in three bitrates.
@@ -32,20 +31,12 @@ const JOINS: Duration = ms(1_000);
 impl Scene {
     /// P – R – C: the link between R and C has this rate, and the round trip takes `delay`.
     fn new(rate: Bitrate, delay: Duration, schedule: Vec<netem::Step>) -> Self {
-        let mut topology = Topology::default();
-        let nodes = ["P", "R", "C"].map(|name| topology.add_node(name));
-        topology.connect(nodes[0], nodes[1], &link(ms(0)));
         let bottleneck = netem::Config {
             rate: Some(rate.into()),
             schedule,
             ..link(delay / 2)
         };
-        topology.connect(nodes[1], nodes[2], &bottleneck);
-        let mut world = LiveWorld {
-            network: Network::new(&topology, 1, |_| NodeConfig::default()),
-            topology,
-            signing: Signing::Hmac,
-        };
+        let mut world = LiveWorld::behind(&bottleneck);
         world.publish("P", vec![media()]);
         let mut config = LiveWatcherConfig {
             start: JOINS,

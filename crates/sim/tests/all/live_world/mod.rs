@@ -1,7 +1,5 @@
 //! A network with publishers and watchers, in a few words.
 
-#![allow(dead_code, reason = "each test file needs some of it")]
-
 use std::ops::Range;
 use std::time::Duration;
 
@@ -61,6 +59,19 @@ impl LiveWorld {
             },
             ..NodeConfig::default()
         })
+    }
+
+    /// P – R – C, where all that reaches C comes through `bottleneck`; signed with HMACs, as that takes less time.
+    pub(crate) fn behind(bottleneck: &netem::Config) -> Self {
+        let mut topology = Topology::default();
+        let nodes = ["P", "R", "C"].map(|name| topology.add_node(name));
+        topology.connect(nodes[0], nodes[1], &link(ms(0)));
+        topology.connect(nodes[1], nodes[2], bottleneck);
+        Self {
+            network: Network::new(&topology, 1, |_| NodeConfig::default()),
+            topology,
+            signing: Signing::Hmac,
+        }
     }
 
     /// Nodes and links by name; `configure` gets each node's name.

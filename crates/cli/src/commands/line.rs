@@ -38,7 +38,7 @@ pub struct LineOptions {
     /// Whose key counts.
     #[command(flatten)]
     pub trusted: Trusted,
-    /// How long, and what is told.
+    /// How long it runs, and what it reports.
     #[command(flatten)]
     pub run: Run,
     /// Who looks on.
@@ -166,8 +166,13 @@ impl Line {
     }
 
     /// Ends a call, and tells the other side why.
-    pub(super) async fn hang_up(&self, call: CallId, why: &'static str) -> anyhow::Result<()> {
-        self.call(move |it, now| it.close(now, call, why)).await
+    pub(super) async fn hang_up(
+        &self,
+        call: CallId,
+        why: impl AsRef<str> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        self.call(move |it, now| it.close(now, call, why.as_ref()))
+            .await
     }
 
     /// Ends a call, and waits until the other side knows, or nobody answers for that any more.

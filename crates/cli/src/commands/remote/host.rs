@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::SystemTime;
 
-use namecast_apps::session::{CallId, End, Endpoint, EndpointConfig, Event};
+use namecast_apps::session::{CallId, End, EndpointConfig, Event};
 use namecast_command::Stop;
 use namecast_command::report::ProgressLine;
 use namecast_net::Clock;
@@ -146,9 +146,7 @@ impl Host<'_> {
                 let Err(error) = done else { return Ok(None) };
                 let why = format!("{error:#}");
                 let said = Some(format!("somebody is not served: {why}"));
-                self.line
-                    .call(move |it, now| it.close(now, call, &why))
-                    .await?;
+                self.line.hang_up(call, why).await?;
                 Ok(said)
             }
             Event::Room(call) => {
@@ -203,8 +201,7 @@ impl Host<'_> {
         else {
             return Ok(None);
         };
-        let close = move |it: &mut Endpoint, now| it.close(now, before, "gone on with elsewhere");
-        self.line.call(close).await?;
+        self.line.hang_up(before, "gone on with elsewhere").await?;
         Ok(shell.move_to(call).then_some(shell))
     }
 

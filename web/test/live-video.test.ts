@@ -73,7 +73,7 @@ const host = {
   failed: () => undefined,
 };
 
-/** Has `count` pictures encoded, 4 a second; `before` is told the number of each before it comes. */
+/** Has `count` pictures encoded, 4 a second; `before` is called with the number of each before it comes. */
 async function run(count: number, before: (number: number) => void = () => undefined): Promise<LiveVideo> {
   const pictures = Array.from({ length: count }, (_, number) => new Picture({ timestamp: number * 250_000 }) as unknown as VideoFrame);
   const first = pictures[0] as VideoFrame;
@@ -126,7 +126,7 @@ describe("pictures in two qualities", () => {
   });
 });
 
-test("a browser that encodes nothing is told so", async () => {
+test("a browser that encodes nothing gets a sentence that says so", async () => {
   Encoder.codecs = [];
   await expect(run(1)).rejects.toThrow(/Chrome or Edge/);
 });

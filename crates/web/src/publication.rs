@@ -144,7 +144,7 @@ impl Publication {
         Some((self.registrar_face, output))
     }
 
-    /// What the page is told of its registration, if anything.
+    /// What to report to the page about its registration, if anything.
     pub(crate) fn describe(&self, event: RegistrationEvent) -> Option<TabEvent<'static>> {
         // Nothing is announced.
         let RegistrationEvent::State(state) = event else {

@@ -4,7 +4,7 @@ import { duration, percent, timeOfDay } from "../player/format.ts";
 /** Share of the latency from which on a stage is called its main part. */
 const MAIN = 0.4;
 
-/** Share of frames that do not come whole in time from which on that is told. */
+/** Share of frames that do not come whole in time from which on that is reported. */
 export const MISSING = 0.005;
 
 /** What plays, in a few words, and how to show them. It is called live only while the publisher itself confirms it. */

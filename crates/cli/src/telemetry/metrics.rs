@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::tables::{COMMON, Command, Kind, Metric, Table};
 
-/// What Prometheus is told that it reads.
+/// Media type of OpenMetrics text.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Rates are per second in bytes, times in seconds, as Prometheus' conventions have it; ours are not.

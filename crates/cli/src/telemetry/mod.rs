@@ -132,7 +132,7 @@ impl Reporter {
         self.telemetry.0.lock().problems.insert(what, problem);
     }
 
-    /// The same, and people are told.
+    /// The same, and prints it for people.
     pub(crate) fn tell_trouble(&self, what: &'static str, text: &str, progress: &mut ProgressLine) {
         self.on_trouble(what, text);
         progress.say(text);

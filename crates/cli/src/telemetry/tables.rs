@@ -156,7 +156,7 @@ const NODE: &[Metric] = &[
 
 #[rustfmt::skip]
 const PUBLISHED: &[Metric] = &[
-    (Counter, "frames", "frames_published", "Frames and sound packets published, in all rungs"),
+    (Counter, "frames", "frames_published", "Frames and sound packets published, at all bitrates"),
     (Counter, "frames_refused", "frames_refused", "Frames that were encoded but not published"),
     (Counter, "frames_captured", "frames_captured", "Raw frames that came from the inputs"),
     (Counter, "frames_lost", "frames_lost", "Raw frames lost since an encoder was down"),
@@ -175,7 +175,7 @@ const PUBLISHED: &[Metric] = &[
     (Counter, "wire_bytes", "wire_octets", "Bytes of their packets, parity included"),
     (Gauge, "cache_bytes", "cache_octets", "Memory that cached samples take"),
     (Counter, "malformed", "malformed", "Packets that broke the format"),
-    (Counter, "segments", "package.segments_published", "Segments of a package, in all rungs"),
+    (Counter, "segments", "package.segments_published", "Segments of a package, at all bitrates"),
 ];
 
 #[rustfmt::skip]

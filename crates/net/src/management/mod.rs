@@ -67,7 +67,7 @@ use rib::Rib;
 const PREFIX_COMPONENTS: usize = 4;
 /// Longest prefix a route may have, in components, as in NFD.
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
-/// What neighbours are told that command a node which serves tickets alone.
+/// Answer to neighbours' commands where tickets alone are accepted.
 const CLOSED: &str = "neighbours may not register names here: its operator has to set localhop = true in [management], or to \
     give a link to go live";
 /// FreshnessPeriod of responses, as in NFD.

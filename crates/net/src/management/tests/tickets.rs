@@ -107,7 +107,7 @@ async fn pages_of_other_origins_and_programs_are_refused() {
     );
 }
 
-/// Without tickets a neighbour's command meets nobody, as ever; with them it is told what to do.
+/// Without tickets nobody answers a neighbour's command, as before; with them the answer says what to do.
 #[tokio::test]
 async fn a_node_without_tickets_serves_no_neighbours() {
     let plain = Node::start(NodeConfig::default());

@@ -1,13 +1,12 @@
 //! The tab as JavaScript sees it: numbers, text and octets. `web/src/worker/tab-port.ts` describes the same.
 
-use namecast_forward::FaceId;
 use namecast_stream::StreamKind;
 use namecast_units::Duration;
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
 use crate::config::{PublicationConfig, TabConfig};
-use crate::outbox::{from_ms, seek_to, to_ms};
-use crate::tab::Transport;
+use crate::outbox::{face_id, from_ms, seek_to, to_ms};
+use crate::transports::Transport;
 
 /// A node with a watcher, and whatever the page publishes. Times are milliseconds of one monotonic clock, streams are 0 for
 /// video, 1 for audio and 2 for data.
@@ -39,11 +38,7 @@ impl Tab {
         is_local: bool,
         now: f64,
     ) -> Result<u32, JsError> {
-        let transport = Transport {
-            description: transport,
-            mtu: (mtu > 0).then_some(mtu as usize),
-            is_local,
-        };
+        let transport = Transport::new(transport, mtu, is_local);
         let face = self.0.face_up(from_ms(now), &transport)?;
         Ok(u32::try_from(face.number())?)
     }
@@ -164,8 +159,4 @@ const fn kind(stream: u8) -> StreamKind {
         1 => StreamKind::Audio,
         _ => StreamKind::Data,
     }
-}
-
-fn face_id(face: u32) -> FaceId {
-    FaceId::from_number(u64::from(face))
 }

@@ -18,10 +18,12 @@ mod publication;
 mod publish;
 mod publish_bindings;
 mod tab;
+mod transports;
 
 pub use config::{ConfigError, LiveConfig, LiveFrame, PublicationConfig, TabConfig};
 pub use files::FetchError;
 pub use outbox::Outbox;
 pub use publication::PublishError;
 pub use publish::LiveTab;
-pub use tab::{FaceError, Tab, Transport};
+pub use tab::Tab;
+pub use transports::{FaceError, Transport};

@@ -13,6 +13,7 @@
 
 use namecast_apps::live::watcher::{Event, Frame, Refusal, Seek, Unkept, Verdict};
 use namecast_apps::object::Flow;
+use namecast_forward::FaceId;
 use namecast_stream::StreamKind;
 use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
@@ -50,7 +51,9 @@ impl Outbox {
     }
 
     /// A frame for a transport.
-    pub(crate) fn transmit(&mut self, face: u32, frame: &[u8]) {
+    pub(crate) fn transmit(&mut self, face: FaceId, frame: &[u8]) {
+        // The page takes the number as 32 bits, and no tab lives for 2^32 transports.
+        let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
         self.record(TRANSMIT, |octets| {
             octets.extend(face.to_le_bytes());
             octets.extend(frame);
@@ -242,6 +245,11 @@ pub(crate) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
+/// A face, by the number that the page has of it.
+pub(crate) fn face_id(face: u32) -> FaceId {
+    FaceId::from_number(u64::from(face))
+}
+
 /// A point in time as the page counts: milliseconds.
 pub(crate) fn to_ms(at: Instant) -> f64 {
     at.as_nanos() as f64 / 1e6
@@ -277,7 +285,7 @@ mod tests {
     #[test]
     fn a_transmit_record_is_laid_out_as_described() {
         let mut outbox = Outbox::default();
-        outbox.transmit(258, &[0xaa, 0xbb]);
+        outbox.transmit(face_id(258), &[0xaa, 0xbb]);
         outbox.discontinuity(StreamKind::Audio, true);
         assert_eq!(
             outbox.take(),

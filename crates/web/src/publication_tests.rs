@@ -1,4 +1,5 @@
 use namecast_apps::management::{ControlParameters, ControlResponse};
+use namecast_forward::{Config, Scope};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Data, LpPacket, Packet};
 

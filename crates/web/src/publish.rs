@@ -1,31 +1,24 @@
 //! The node of a tab that goes live.
 
 use bytes::Bytes;
+use namecast_apps::Output;
 use namecast_apps::live::publisher::{EncodedFrame, FrameError};
-use namecast_apps::management::Addressee;
-use namecast_apps::registration::{Neighbour, RegistrationEvent};
-use namecast_apps::{Now, Output};
-use namecast_forward::{
-    Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, Scope, Transmit,
-};
+use namecast_apps::registration::RegistrationEvent;
+use namecast_forward::{FaceId, Node, Transmit};
 use namecast_units::{ByteSize, Instant, Random, Timestamp};
 use serde::Serialize;
 
 use crate::config::{LiveConfig, LiveFrame};
 use crate::outbox::{Outbox, from_ms, hex};
 use crate::publication::{Publication, PublishError};
-use crate::tab::{FaceError, Transport};
+use crate::transports::{
+    self, FaceError, MAX_OUTBOX, MAX_ROUNDS, MAX_TRANSPORTS, Transport, Transports, both,
+};
 
-/// One transport that is used, one that takes over, and some margin; and the two faces of the publication.
-const MAX_FACES: usize = 9;
-/// Pending Interests: the neighbour aggregates those of all viewers, who hold a second of each rung at most.
-const PIT_CAPACITY: usize = 8_192;
+/// A face for each transport, and the two of the publication.
+const MAX_FACES: usize = MAX_TRANSPORTS + 2;
 /// The publisher keeps what it published itself.
 const CONTENT_STORE: ByteSize = ByteSize::ZERO;
-/// Packets that may pass in one call, so that no mistake can hang the page.
-const MAX_ROUNDS: usize = 100_000;
-/// Octets that may wait for the page; beyond it, frames are lost and counted.
-const MAX_OUTBOX: usize = 4 << 20;
 
 /// A forwarder with a publisher of video and sound on it.
 ///
@@ -35,8 +28,7 @@ const MAX_OUTBOX: usize = 4 << 20;
 pub struct LiveTab {
     node: Node,
     publication: Publication,
-    /// Where the name is registered: the other ends of transports, the newest last.
-    neighbours: Vec<Neighbour>,
+    transports: Transports,
     wall_at_zero: Timestamp,
     /// SHA-256 of the public key that signs.
     key_digest: [u8; 32],
@@ -48,7 +40,7 @@ pub struct LiveTab {
 /// What a tab that is live counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 struct LiveFigures {
-    /// Frames published, in all rungs.
+    /// Frames published, at all bitrates.
     frames: u64,
     /// Frames that the publisher refused.
     frames_refused: u64,
@@ -68,16 +60,7 @@ impl LiveTab {
     /// # Errors
     /// If a field of `config` makes no sense, or the streams cannot be published.
     pub fn new(now: Instant, config: &LiveConfig) -> Result<Self, PublishError> {
-        let mut node = Node::new(Config {
-            seed: u64::from(config.seed),
-            max_faces: MAX_FACES,
-            pit: PitConfig {
-                capacity: PIT_CAPACITY,
-                ..PitConfig::default()
-            },
-            content_store: ContentStoreConfig::with_capacity(CONTENT_STORE),
-            ..Config::default()
-        });
+        let mut node = transports::node(config.seed, MAX_FACES, CONTENT_STORE);
         let wall_at_zero = config.wall_at_zero();
         let seed = Random::from_seed(u64::from(config.seed)).next_u64();
         let both = both(wall_at_zero, now);
@@ -87,7 +70,7 @@ impl LiveTab {
         Ok(Self {
             node,
             publication,
-            neighbours: Vec::new(),
+            transports: Transports::default(),
             wall_at_zero,
             key_digest,
             outbox: Outbox::default(),
@@ -105,38 +88,21 @@ impl LiveTab {
         now: Instant,
         transport: &Transport<'_>,
     ) -> Result<FaceId, FaceError> {
-        let (scope, addressee) = match transport.is_local {
-            true => (Scope::Local, Addressee::LOCAL),
-            false => (Scope::NonLocal, Addressee::NEIGHBOUR),
-        };
-        let face = self.node.add_face(FaceConfig {
-            scope,
-            mtu: transport.mtu,
-            description: transport.description.to_owned(),
-            ..FaceConfig::default()
-        })?;
-        self.neighbours.push(Neighbour {
-            face: face.number(),
-            addressee,
-            is_datagram: false,
-        });
+        let face = self.transports.add(&mut self.node, transport)?;
         self.register(now);
         Ok(face)
     }
 
     /// A transport is gone.
     pub fn face_down(&mut self, now: Instant, face: FaceId) {
-        let transports = self.neighbours.len();
-        self.neighbours.retain(|it| it.face != face.number());
-        if self.neighbours.len() < transports {
-            self.node.remove_face(now, face);
+        if self.transports.remove(now, &mut self.node, face) {
             self.register(now);
         }
     }
 
     /// Has the name registered at the newest transport.
     fn register(&mut self, now: Instant) {
-        let neighbour = self.neighbours.last().copied();
+        let neighbour = self.transports.newest();
         let both = both(self.wall_at_zero, now);
         self.publication.set_neighbour(both, neighbour);
         self.turn(now);
@@ -171,7 +137,7 @@ impl LiveTab {
 
     /// A transport delivered a frame.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Vec<u8>) {
-        if self.neighbours.iter().any(|it| it.face == face.number()) {
+        if self.transports.contains(face) {
             self.node.handle_frame(now, face, Bytes::from(frame));
             self.turn(now);
         }
@@ -237,8 +203,6 @@ impl LiveTab {
             self.outbox_full += 1;
         } else {
             self.bytes_out += frame.len() as u64;
-            // The page gets the number as 32 bits, and no tab lives for 2^32 transports.
-            let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
             self.outbox.transmit(face, &frame);
         }
     }
@@ -252,14 +216,6 @@ impl LiveTab {
                 }
             }
         }
-    }
-}
-
-/// Both clocks.
-fn both(wall_at_zero: Timestamp, now: Instant) -> Now {
-    Now {
-        monotonic: now,
-        wall: wall_at_zero + now.since(Instant::ZERO),
     }
 }
 

@@ -1,11 +1,10 @@
 //! The node of a page that goes live, as JavaScript sees it. `web/src/worker/publish-port.ts` describes the same.
 
-use namecast_forward::FaceId;
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
 use crate::config::{LiveConfig, LiveFrame};
-use crate::outbox::{from_ms, to_ms};
-use crate::tab::Transport;
+use crate::outbox::{face_id, from_ms, to_ms};
+use crate::transports::Transport;
 
 /// A node with a publisher of video and sound. Times are milliseconds of one monotonic clock.
 #[wasm_bindgen]
@@ -36,11 +35,7 @@ impl LiveTab {
         is_local: bool,
         now: f64,
     ) -> Result<u32, JsError> {
-        let transport = Transport {
-            description: transport,
-            mtu: (mtu > 0).then_some(mtu as usize),
-            is_local,
-        };
+        let transport = Transport::new(transport, mtu, is_local);
         let face = self.0.face_up(from_ms(now), &transport)?;
         Ok(u32::try_from(face.number())?)
     }
@@ -99,8 +94,4 @@ impl LiveTab {
     pub fn stats(&mut self) -> String {
         self.0.stats()
     }
-}
-
-fn face_id(face: u32) -> FaceId {
-    FaceId::from_number(u64::from(face))
 }

@@ -3,13 +3,9 @@
 use bytes::Bytes;
 use namecast_apps::live::Watcher;
 use namecast_apps::live::watcher::{Event, Liveness, Seek, Signer, Verdict, Watched};
-use namecast_apps::management::Addressee;
-use namecast_apps::registration::{Neighbour, RegistrationEvent};
+use namecast_apps::registration::RegistrationEvent;
 use namecast_apps::{Now, Output};
-use namecast_forward::{
-    AddFaceError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig, RelayFeedback,
-    Scope, Transmit,
-};
+use namecast_forward::{FaceConfig, FaceId, Node, RelayFeedback, Transmit};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
@@ -19,47 +15,20 @@ use crate::config::{ConfigError, PublicationConfig, TabConfig, parse_target, run
 use crate::files::{FetchError, Files, FilesFigures};
 use crate::outbox::{Outbox, TabEvent, hex};
 use crate::publication::{Publication, PublishError};
+use crate::transports::{
+    self, FaceError, MAX_OUTBOX, MAX_ROUNDS, MAX_TRANSPORTS, Transport, Transports,
+};
 
-/// Transports at a time: one that is used and one that takes over, with some margin.
-const MAX_TRANSPORTS: usize = 7;
 /// Streams that a tab publishes.
 const MAX_PUBLICATIONS: usize = 4;
 /// A face for each transport, the watcher and the files, and two for each publication.
 const MAX_FACES: usize = MAX_TRANSPORTS + 2 + 2 * MAX_PUBLICATIONS;
-/// Pending Interests: a second of video at 3 Mbit/s is 400.
-const PIT_CAPACITY: usize = 8_192;
 /// The watcher requests nothing twice, except after a change of its mind.
 const CONTENT_STORE: ByteSize = ByteSize::mebibytes(2);
-/// Packets that may pass between forwarder and watcher in one call, so that no mistake of theirs can hang the page.
-const MAX_ROUNDS: usize = 100_000;
-/// Octets that may wait for the page: ten seconds of the highest default rung. Beyond it, frames are lost and counted.
-const MAX_OUTBOX: usize = 4 << 20;
 /// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.
 const MIN_CORRUPTED: usize = 400;
 /// Of those, one in so many is damaged, so that what is retransmitted comes through.
 const CORRUPTED_SHARE: u64 = 3;
-
-/// Why a transport was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum FaceError {
-    /// The forwarder refused the face.
-    #[error("the node takes no further transport: {0}")]
-    Add(#[from] AddFaceError),
-    /// The forwarder refused the route to it.
-    #[error("the node takes no route to the transport: {0}")]
-    Route(#[from] namecast_forward::AddRouteError),
-}
-
-/// A transport that is up.
-#[derive(Clone, Copy, Debug)]
-pub struct Transport<'a> {
-    /// What it is, for people.
-    pub description: &'a str,
-    /// The largest frame it carries; none: any.
-    pub mtu: Option<usize>,
-    /// Whether the node at its other end is on this machine and takes commands from this page.
-    pub is_local: bool,
-}
 
 /// A forwarder with a watcher on it, and whatever the page publishes.
 ///
@@ -74,8 +43,7 @@ pub struct Tab {
     files: Files,
     files_face: FaceId,
     publications: Vec<Publication>,
-    /// Where names are registered: the other ends of transports, the newest last.
-    neighbours: Vec<Neighbour>,
+    transports: Transports,
     wall_at_zero: Timestamp,
     random: Random,
     outbox: Outbox,
@@ -114,16 +82,7 @@ impl Tab {
         let watcher_config = config.watcher()?;
         let root = watcher_config.root.clone();
         let watcher = Watcher::new(watcher_config);
-        let mut node = Node::new(Config {
-            seed: u64::from(config.seed),
-            max_faces: MAX_FACES,
-            pit: PitConfig {
-                capacity: PIT_CAPACITY,
-                ..PitConfig::default()
-            },
-            content_store: ContentStoreConfig::with_capacity(CONTENT_STORE),
-            ..Config::default()
-        });
+        let mut node = transports::node(config.seed, MAX_FACES, CONTENT_STORE);
         // Without it what caches say of the path behind them would end here.
         node.forwarder.install(Box::new(RelayFeedback));
         let [watcher_face, files_face] = ["watcher", "files"].map(|description| {
@@ -146,7 +105,7 @@ impl Tab {
             ),
             files_face,
             publications: Vec::new(),
-            neighbours: Vec::new(),
+            transports: Transports::default(),
             wall_at_zero: config.wall_at_zero(),
             random,
             outbox: Outbox::default(),
@@ -166,22 +125,11 @@ impl Tab {
         now: Instant,
         transport: &Transport<'_>,
     ) -> Result<FaceId, FaceError> {
-        let (scope, addressee) = match transport.is_local {
-            true => (Scope::Local, Addressee::LOCAL),
-            false => (Scope::NonLocal, Addressee::NEIGHBOUR),
-        };
-        let face = self.node.add_face(FaceConfig {
-            scope,
-            mtu: transport.mtu,
-            description: transport.description.to_owned(),
-            ..FaceConfig::default()
-        })?;
-        self.node.forwarder.add_route(Name::root(), face, 10)?;
-        self.neighbours.push(Neighbour {
-            face: face.number(),
-            addressee,
-            is_datagram: false,
-        });
+        let face = self.transports.add(&mut self.node, transport)?;
+        if let Err(error) = self.node.forwarder.add_route(Name::root(), face, 10) {
+            self.transports.remove(now, &mut self.node, face);
+            return Err(error.into());
+        }
         self.register(now);
         if self.had_link {
             self.watcher.handle_link_change(now);
@@ -194,10 +142,7 @@ impl Tab {
 
     /// A transport is gone.
     pub fn face_down(&mut self, now: Instant, face: FaceId) {
-        let transports = self.neighbours.len();
-        self.neighbours.retain(|it| it.face != face.number());
-        if self.neighbours.len() < transports {
-            self.node.remove_face(now, face);
+        if self.transports.remove(now, &mut self.node, face) {
             self.register(now);
             self.turn(now);
         }
@@ -205,7 +150,7 @@ impl Tab {
 
     /// Has what is published registered at the newest transport.
     fn register(&mut self, now: Instant) {
-        let (now, neighbour) = (self.both(now), self.neighbours.last().copied());
+        let (now, neighbour) = (self.both(now), self.transports.newest());
         for publication in &mut self.publications {
             publication.set_neighbour(now, neighbour);
         }
@@ -268,15 +213,12 @@ impl Tab {
 
     /// Both clocks.
     fn both(&self, now: Instant) -> Now {
-        Now {
-            monotonic: now,
-            wall: self.wall_at_zero + now.since(Instant::ZERO),
-        }
+        transports::both(self.wall_at_zero, now)
     }
 
     /// A transport delivered a frame.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, mut frame: Vec<u8>) {
-        if self.neighbours.iter().all(|it| it.face != face.number()) {
+        if !self.transports.contains(face) {
             return;
         }
         self.counters.frames_in += 1;
@@ -430,8 +372,6 @@ impl Tab {
         }
         self.counters.frames_out += 1;
         self.counters.bytes_out += frame.len() as u64;
-        // The page gave the number as 32 bits, and no tab lives for 2^32 transports.
-        let face = u32::try_from(face.number()).unwrap_or(u32::MAX);
         if self.has_room(frame.len()) {
             self.outbox.transmit(face, &frame);
         }

@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_apps::object::{Server, ServerConfig};
+use namecast_forward::Config;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo};

@@ -1,5 +1,6 @@
 import init, { LiveTab } from "../wasm/namecast_web.js";
 import wasm from "../wasm/namecast_web_bg.wasm?url";
+import type { CorePort } from "./core-port.ts";
 
 /** A stream of the catalogue, as docs/stream-format.md has it. */
 export interface StreamDescription {
@@ -52,13 +53,7 @@ export interface LiveCounters {
 }
 
 /** The core of a tab that goes live: a node with a publisher on it. `crates/web` has the same methods. */
-export interface LivePort {
-  faceUp(transport: string, mtu: number, local: boolean, now: number): number;
-  faceDown(face: number, now: number): void;
-  handleFrame(face: number, octets: Uint8Array, now: number): void;
-  handleTimeout(now: number): void;
-  pollTimeout(): number;
-  drain(): Uint8Array;
+export interface LivePort extends CorePort {
   /** Publishes a frame that a `LiveFrame` describes as JSON, encoded until now. */
   publishFrame(frame: string, payload: Uint8Array, now: number): void;
   keyDigest(): string;

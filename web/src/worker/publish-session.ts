@@ -1,18 +1,15 @@
 import type { LiveReport, LiveStart } from "../shared/live.ts";
-import { parseNodeInfo, type NodeInfo } from "../shared/node.ts";
-import { message, type Link } from "./link.ts";
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LiveAudio } from "./publish-audio.ts";
 import { loadLive, type LiveCounters, type LiveFrame, type LivePort, type StreamDescription } from "./publish-port.ts";
 import { LiveVideo } from "./publish-video.ts";
-import { readRecords, type RegistrationEvent } from "./records.ts";
+import { Pump } from "./pump.ts";
+import type { RegistrationEvent, TabRecord } from "./records.ts";
 
 /** How often the page gets figures, in milliseconds. */
 const FIGURES_INTERVAL = 500;
-/** Longest sleep of the pump, in milliseconds. */
-const LONGEST_SLEEP = 1_000;
-/** How long the server may take to describe itself, in milliseconds. */
-const NODE_LIMIT = 2_000;
 /** How long the first picture or sound may take, in milliseconds: people may be asked for their leave. */
 const FIRST_LIMIT = 10_000;
 
@@ -30,10 +27,9 @@ export class LiveSession {
   #video: LiveVideo | undefined;
   #audio: LiveAudio | undefined;
   #core: LivePort | undefined;
+  #pump: Pump | undefined;
   #link: Link | undefined;
   #face: number | undefined;
-  #pumping = false;
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #figuresAt = performance.now();
   #bytesOut = 0;
 
@@ -79,22 +75,23 @@ export class LiveSession {
     const seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
     const config = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams, wall_at_zero_us: performance.timeOrigin * 1_000, seed };
     this.#core = make(config, performance.now());
+    this.#pump = new Pump(this.#core, (record) => this.#handleRecord(record));
     this.#report({ type: "key", digest: this.#core.keyDigest() });
     void this.#links.connect();
     setInterval(() => void this.#links.watch(), 1_000);
     setInterval(() => this.#figures(), FIGURES_INTERVAL);
-    this.#pump();
+    this.#pump.run();
   }
 
   #publish(frame: LiveFrame, payload: Uint8Array): void {
     this.#core?.publishFrame(JSON.stringify(frame), payload, performance.now());
-    this.#pumpSoon();
+    this.#pump?.soon();
   }
 
   #linkUp(link: Link, node: NodeInfo): void {
     this.#link = link;
     this.#face = this.#core?.faceUp(link.transport, link.mtu, node.local, performance.now());
-    this.#pumpSoon();
+    this.#pump?.soon();
   }
 
   #linkDown(reason: string): void {
@@ -104,43 +101,22 @@ export class LiveSession {
       this.#face = undefined;
     }
     this.#report({ type: "connection", live: false, text: `The connection is gone (${reason}). Connecting again…` });
-    this.#pumpSoon();
+    this.#pump?.soon();
   }
 
   #handleFrame(octets: Uint8Array): void {
     if (this.#face !== undefined) {
       this.#core?.handleFrame(this.#face, octets, performance.now());
-      this.#pumpSoon();
+      this.#pump?.soon();
     }
   }
 
-  #pumpSoon(): void {
-    if (!this.#pumping) {
-      this.#pumping = true;
-      queueMicrotask(() => this.#pump());
+  #handleRecord(record: TabRecord): void {
+    if (record.kind === "transmit" && record.face === this.#face) {
+      this.#links.send(record.octets);
+    } else if (record.kind === "event" && record.event.type === "registration") {
+      this.#handleRegistration(record.event);
     }
-  }
-
-  /** Takes what the core wants done, and sleeps until it wants something again. */
-  #pump(): void {
-    this.#pumping = false;
-    const core = this.#core;
-    if (core === undefined) {
-      return;
-    }
-    if (core.pollTimeout() <= performance.now()) {
-      core.handleTimeout(performance.now());
-    }
-    for (const record of readRecords(core.drain() as Uint8Array<ArrayBuffer>)) {
-      if (record.kind === "transmit" && record.face === this.#face) {
-        this.#links.send(record.octets);
-      } else if (record.kind === "event" && record.event.type === "registration") {
-        this.#handleRegistration(record.event);
-      }
-    }
-    clearTimeout(this.#timer);
-    const sleep = Math.min(LONGEST_SLEEP, core.pollTimeout() - performance.now());
-    this.#timer = setTimeout(() => this.#pump(), Math.max(0, sleep));
   }
 
   #handleRegistration({ name, state, why }: RegistrationEvent): void {
@@ -194,12 +170,4 @@ async function open<T>(stream: ReadableStream<T> | undefined, what: string): Pro
     throw new Error(`there is no ${what} any more: choose another source`);
   }
   return { reader, first: value };
-}
-
-async function fetchNode(base: string): Promise<NodeInfo> {
-  const answer = await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) });
-  if (!answer.ok) {
-    throw new Error(`the server answers ${answer.status}: ${message(await answer.text())}`);
-  }
-  return parseNodeInfo(await answer.json(), new URL(base));
 }

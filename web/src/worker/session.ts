@@ -9,7 +9,8 @@ import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
-import { readRecords, type Catalogue, type DiscontinuityRecord, type FrameRecord, type RegistrationEvent, type Rung, type SignerEvent, type Stream, type TabEvent, type TabRecord } from "./records.ts";
+import { Pump } from "./pump.ts";
+import type { Catalogue, DiscontinuityRecord, FrameRecord, RegistrationEvent, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
 import { STREAM_NUMBER, type Core, type PublicationConfig, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
@@ -26,8 +27,6 @@ const PACKAGE_SILENCE = 30_000;
 const SUMMARY_INTERVAL = 250;
 /** Figures that shares are taken of: 10 s. */
 const RECENT = 40;
-/** Longest sleep of the pump: the core is polled for what it needs at least this often, in milliseconds. */
-const LONGEST_SLEEP = 1_000;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MAX_LAG = 300;
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
@@ -41,6 +40,7 @@ export class Session {
   readonly #start: Start;
   readonly #core: Core;
   readonly #tab: TabPort;
+  readonly #pump: Pump;
   readonly #links: Links;
   readonly #video: Video;
   readonly #audio: Audio;
@@ -55,10 +55,7 @@ export class Session {
   #held = 0;
   /** What the past is played later than the core thinks, in milliseconds. */
   #lag = 0;
-  #pumping = false;
-  #closed = false;
   readonly #intervals: ReturnType<typeof setInterval>[];
-  #timer: ReturnType<typeof setTimeout> | undefined;
   #lastFrameAt = -Infinity;
   /** Whether the stream is published as segments. */
   #isPackage = false;
@@ -80,6 +77,7 @@ export class Session {
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
+    this.#pump = new Pump(this.#tab, (record) => this.#handleRecord(record));
     this.#video = new Video(start.canvas, start.visible, {
       ...this.#decoderHost("video"),
       resized: (width, height) => report({ type: "size", width, height }),
@@ -100,7 +98,7 @@ export class Session {
     this.#publish();
     void this.#links.connect(node);
     this.#intervals = [setInterval(() => this.#tick(), SUMMARY_INTERVAL), setInterval(() => void this.#links.watch(), 1_000)];
-    this.#pump();
+    this.#pump.run();
   }
 
   /** Starts as soon as the server has said what there is; undefined if it is not wanted any more by then. */
@@ -112,9 +110,8 @@ export class Session {
 
   /** Ends everything but the picture that is on the canvas. */
   close(): void {
-    this.#closed = true;
+    this.#pump.close();
     this.#intervals.forEach((interval) => clearInterval(interval));
-    clearTimeout(this.#timer);
     this.#links.close();
     this.#audio.stop();
     this.#video.close();
@@ -155,7 +152,7 @@ export class Session {
         this.#fault(command.fault);
         break;
     }
-    this.#pumpSoon();
+    this.#pump.soon();
   }
 
   #tabConfig(options: Options, node: NodeInfo, known: KnownKey | undefined): TabConfig {
@@ -232,7 +229,7 @@ export class Session {
       decoderLost: (reason: string) => {
         this.#step(`The ${stream} decoder failed and was replaced: ${reason}`);
         this.#tab.decoderError(number, performance.now());
-        this.#pumpSoon();
+        this.#pump.soon();
       },
       unsupported: (codec: string) => {
         this.#notice(topic, `This browser cannot decode ${codec}. Choose another codec at the publisher, or another browser.`);
@@ -249,7 +246,7 @@ export class Session {
     this.#linkSince = performance.now();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
     this.#notice("transport", "");
-    this.#pumpSoon();
+    this.#pump.soon();
   }
 
   #linkDown(reason: string): void {
@@ -260,40 +257,14 @@ export class Session {
     this.#linkSince = Infinity;
     this.#step(`Connection lost: ${reason}`);
     this.#notice("transport", `The connection is gone (${reason}). Connecting again…`);
-    this.#pumpSoon();
+    this.#pump.soon();
   }
 
   #handleFrame(octets: Uint8Array): void {
     if (this.#face !== undefined) {
       this.#tab.handleFrame(this.#face, octets, performance.now());
-      this.#pumpSoon();
+      this.#pump.soon();
     }
-  }
-
-  #pumpSoon(): void {
-    if (!this.#pumping) {
-      this.#pumping = true;
-      queueMicrotask(() => this.#pump());
-    }
-  }
-
-  /** Takes what the core wants done, and sleeps until it wants something again. */
-  #pump(): void {
-    this.#pumping = false;
-    if (this.#closed) {
-      return;
-    }
-    const now = performance.now();
-    if (this.#tab.pollTimeout() <= now) {
-      this.#tab.handleTimeout(now);
-    }
-    const batch = this.#tab.drain() as Uint8Array<ArrayBuffer>;
-    for (const record of readRecords(batch)) {
-      this.#handleRecord(record);
-    }
-    clearTimeout(this.#timer);
-    const sleep = Math.min(LONGEST_SLEEP, this.#tab.pollTimeout() - performance.now());
-    this.#timer = setTimeout(() => this.#pump(), Math.max(0, sleep));
   }
 
   #handleRecord(record: TabRecord): void {
@@ -409,7 +380,7 @@ export class Session {
   #seek(number: number, to: number | null): void {
     this.#travel.answers = number;
     this.#tab.seek(to ?? Infinity, performance.now());
-    this.#pump();
+    this.#pump.run();
     this.#summarise();
   }
 

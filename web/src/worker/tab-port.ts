@@ -1,3 +1,5 @@
+import type { CorePort } from "./core-port.ts";
+
 /** Number of a stream towards the core. */
 export const STREAM_NUMBER = { video: 0, audio: 1, data: 2 } as const;
 
@@ -32,21 +34,8 @@ export interface PublicationConfig {
   sample_size: number;
 }
 
-/**
- * The core: a node with a consumer and publishers on it, as one value without clock, socket or timer. `crates/web` has the same methods.
- *
- * Times are milliseconds on one monotonic clock, faces are numbers that `faceUp` gives.
- */
-export interface TabPort {
-  /** A transport is up that carries frames of at most `mtu` octets; 0: any. `local`: the node at its other end takes commands of this page. */
-  faceUp(transport: string, mtu: number, local: boolean, now: number): number;
-  faceDown(face: number, now: number): void;
-  handleFrame(face: number, octets: Uint8Array, now: number): void;
-  handleTimeout(now: number): void;
-  /** When to call `handleTimeout` next; infinite: never. */
-  pollTimeout(): number;
-  /** What happened since the last call, as records. */
-  drain(): Uint8Array;
+/** The core of a tab that plays: a node with a consumer and publishers on it. `crates/web` has the same methods. */
+export interface TabPort extends CorePort {
   /** Publishes a data stream, described by a `PublicationConfig` as JSON. Returns its number, for `send`. */
   publish(config: string, now: number): number;
   /** Publishes a sample of a data stream, captured now. */

@@ -9,7 +9,7 @@ import type { Inspect } from "./page/inspect.ts";
 import { Notes } from "./page/notes.ts";
 import { ownSecret } from "./page/own-key.ts";
 import { showNotice, StepLog, type NoticeAction } from "./page/log.ts";
-import { element, setText } from "./page/panel.ts";
+import { element, setText } from "./page/elements.ts";
 import { Share } from "./page/share.ts";
 import { Streams } from "./page/streams.ts";
 import { Theme } from "./page/theme.ts";

@@ -1,5 +1,9 @@
+import { element } from "../page/elements.ts";
+import { showNotice } from "../page/log.ts";
 import { ownSecret } from "../page/own-key.ts";
 import { Theme } from "../page/theme.ts";
+import { bitrate as rateText } from "../player/format.ts";
+import { browserStore } from "../player/known-keys.ts";
 import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
 import { capture, missing, rateOf, type Wanted } from "./capture.ts";
 import { ticketOf } from "./ticket.ts";
@@ -90,10 +94,10 @@ class Live {
     }
     const [picture] = stream.getVideoTracks();
     const [sound] = stream.getAudioTracks();
-    const ticket = ticketOf(location.hash, storage(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
+    const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
     const start: LiveStart = {
       name: this.#name,
-      secret: ownSecret(this.#name, storage(() => localStorage), () => crypto.getRandomValues(new Uint8Array(32))),
+      secret: ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32))),
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
       ...(picture === undefined ? {} : { video: { frames: frames<VideoFrame>(picture), rate: rateOf(picture) } }),
@@ -214,12 +218,11 @@ async function listDevices(stream: MediaStream): Promise<void> {
 }
 
 function showFigures({ qualities, sound, sent, dropped }: LiveFigures): void {
-  const megabits = (bits: number): string => (bits >= 1e6 ? `${(bits / 1e6).toFixed(1)} Mbit/s` : `${(bits / 1e3).toFixed(0)} kbit/s`);
-  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${megabits(bitrate)}, ${rate.toFixed(0)} a second`]);
+  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${rateText(bitrate)}, ${rate.toFixed(0)} a second`]);
   if (sound !== null) {
-    rows.push(["Sound", megabits(sound)]);
+    rows.push(["Sound", rateText(sound)]);
   }
-  rows.push(["To those who watch", sent > UNWATCHED ? megabits(sent) : "nobody watches now"]);
+  rows.push(["To those who watch", sent > UNWATCHED ? rateText(sent) : "nobody watches now"]);
   const left = dropped.encoder + dropped.network;
   if (left > 0) {
     rows.push(["Pictures left out", `${left}: this ${dropped.encoder >= dropped.network ? "computer" : "connection"} is too slow`]);
@@ -243,37 +246,13 @@ function frames<T extends VideoFrame | AudioData>(track: MediaStreamTrack): Read
 
 /** Shows what a person must know; empty: nothing. */
 function notice(text: string): void {
-  const host = element("notices");
-  host.replaceChildren();
-  if (text !== "") {
-    const paragraph = document.createElement("p");
-    paragraph.className = "notice";
-    paragraph.textContent = text;
-    host.append(paragraph);
-  }
+  showNotice("publishing", text);
 }
 
 /** What stands in place of the preview; empty: nothing. */
 function hint(text: string): void {
   element("preview-hint").textContent = text;
   element("preview-hint").hidden = text === "";
-}
-
-/** A storage, if the browser gives one. */
-function storage(get: () => Storage): Storage | undefined {
-  try {
-    return get();
-  } catch {
-    return undefined;
-  }
-}
-
-function element<T extends HTMLElement = HTMLElement>(id: string): T {
-  const found = document.getElementById(id);
-  if (found === null) {
-    throw new Error(`the page has no #${id}`);
-  }
-  return found as T;
 }
 
 new Live();

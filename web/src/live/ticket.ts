@@ -1,3 +1,6 @@
+import { keptSecret } from "../page/own-key.ts";
+import type { Store } from "../player/known-keys.ts";
+
 /** What the tab's storage has its entries begin with; the token follows. */
 const PREFIX = "namecast-ticket:";
 
@@ -8,16 +11,10 @@ const PREFIX = "namecast-ticket:";
  *
  * @returns 64 hexadecimal digits; undefined if the link has no token.
  */
-export function ticketOf(hash: string, store: Pick<Storage, "getItem" | "setItem"> | undefined, random: () => Uint8Array): string | undefined {
+export function ticketOf(hash: string, store: Pick<Store, "getItem" | "setItem"> | undefined, random: () => Uint8Array): string | undefined {
   const [, token] = /^#([0-9a-f]{32})$/.exec(hash) ?? [];
   if (token === undefined) {
     return undefined;
   }
-  const kept = store?.getItem(PREFIX + token) ?? "";
-  if (/^[0-9a-f]{32}$/.test(kept)) {
-    return token + kept;
-  }
-  const secret = Array.from(random(), (octet) => octet.toString(16).padStart(2, "0")).join("");
-  store?.setItem(PREFIX + token, secret);
-  return token + secret;
+  return token + keptSecret(PREFIX + token, 16, store, random);
 }

@@ -1,7 +1,7 @@
 import type { NamecastPlayer } from "../player/element.ts";
 import { clampTarget, withOption } from "../player/options.ts";
 import type { RungInfo, Summary } from "../shared/summary.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
 
 /** The knob and the rung. */
 export class Controls {

@@ -4,7 +4,8 @@ import type { PackagePlayer } from "../player/package-player.ts";
 import type { Options } from "../shared/messages.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Controls } from "./controls.ts";
-import { element, Panel, setText } from "./panel.ts";
+import { element, setText } from "./elements.ts";
+import { Panel } from "./panel.ts";
 import { Plots } from "./plots.ts";
 import { Rewind } from "./rewind.ts";
 

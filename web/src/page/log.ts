@@ -1,5 +1,5 @@
 import type { NoticeTopic } from "../shared/messages.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
 
 /** Steps that stay on the page. */
 const MAX_STEPS = 60;

@@ -1,5 +1,5 @@
 import type { ReceivedSample } from "../shared/messages.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
 
 /** Notes that stay on the page. */
 const MAX_NOTES = 100;

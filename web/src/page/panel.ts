@@ -1,5 +1,6 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
 import { bitrate, count, milliseconds, percent } from "../player/format.ts";
+import { element, setText } from "./elements.ts";
 import { MISSING, why, whyPicture } from "./why.ts";
 
 type Tone = "" | "warn" | "bad";
@@ -134,20 +135,4 @@ function playbackFigures(summary: Summary): Figure[] {
 
 function qualityText({ rung, requestedRung }: Summary): string {
   return rung === null || requestedRung === null || requestedRung === rung ? (rung ?? "–") : `${rung}, soon ${requestedRung}`;
-}
-
-/** The element with this id, which the page's markup must have. */
-export function element<E extends HTMLElement = HTMLElement>(id: string): E {
-  const found = document.getElementById(id);
-  if (found === null) {
-    throw new Error(`the page has no element #${id}`);
-  }
-  return found as E;
-}
-
-/** Writes only what changed, so that a screen reader is not told four times a second. */
-export function setText(target: HTMLElement, text: string): void {
-  if (target.textContent !== text) {
-    target.textContent = text;
-  }
 }

@@ -1,6 +1,6 @@
 import type { Position } from "../shared/summary.ts";
 import { duration, timeOfDay } from "../player/format.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
 import { behind, KEY_STEPS, meant, reach, stepped } from "../player/timeline.ts";
 
 /** While the bar is dragged, playback is asked to follow so often, in milliseconds. */

@@ -1,5 +1,5 @@
 import type { Summary } from "../shared/summary.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
 
 /** The link to what plays. It carries the key, so that whoever opens it sees this stream or none. */
 export class Share {
@@ -48,10 +48,12 @@ export class Share {
   }
 }
 
-/** Address that shows the stream `name`, signed by the key of this digest, on the page at `address`. */
-export function shareLink(address: string, name: string, digest: string): string {
+/** Address that shows the stream `name`, signed by the key of this digest if there is one, on the page at `address`. */
+export function shareLink(address: string, name: string, digest?: string): string {
   const link = new URL("/", address);
   link.searchParams.set("name", name);
-  link.searchParams.set("key", digest);
+  if (digest !== undefined) {
+    link.searchParams.set("key", digest);
+  }
   return link.href;
 }

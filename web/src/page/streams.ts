@@ -1,5 +1,6 @@
 import type { NamecastPlayer } from "../player/element.ts";
-import { element } from "./panel.ts";
+import { element } from "./elements.ts";
+import { shareLink } from "./share.ts";
 
 /** Streams that are shown: each takes a worker while its picture is taken. */
 const MAX_STREAMS = 8;
@@ -48,20 +49,16 @@ export class Streams {
   }
 
   #add({ name, key }: Listed): void {
-    const address = new URL("/", location.href);
-    address.searchParams.set("name", name);
-    if (key !== undefined) {
-      address.searchParams.set("key", key);
-    }
+    const address = shareLink(location.href, name, key);
     const item = document.createElement("li");
     // Not every name that somebody registered is a stream: it shows itself once there is a picture of it.
     item.hidden = true;
     const link = document.createElement("a");
-    link.href = address.href;
+    link.href = address;
     const player = document.createElement("namecast-player");
     player.inert = true;
     player.muted = true;
-    player.dataset["address"] = address.href;
+    player.dataset["address"] = address;
     // What goes wrong with another stream is no matter of this page.
     player.addEventListener("notice", (event) => event.preventDefault());
     player.addEventListener("playing", () => {

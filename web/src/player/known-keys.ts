@@ -8,10 +8,10 @@ export const MAX_KEYS = 1_000;
 /** The part of the browser's `localStorage` that is used. */
 export type Store = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
-/** What the browser keeps for this site; some refuse to keep anything. */
-export function browserStore(): Store | undefined {
+/** What the browser keeps for this site, or, as `get` says, for this tab; some refuse to keep anything. */
+export function browserStore(get: () => Store = () => localStorage): Store | undefined {
   try {
-    return localStorage;
+    return get();
   } catch {
     return undefined;
   }

@@ -194,13 +194,15 @@ impl Demuxer {
         reader.listen(depth)
     }
 
-    /// Begins to read NUT from each of `pipes`, one thread for each.
+    /// Begins to read NUT from each of `pipes`, one thread for each. What is inside is said by the first alone: others may be
+    /// quicker, and what they hold is known.
     fn read_from(pipes: Vec<PipeReader>, config: &IngestConfig, reading: &Arc<Reading>) -> Self {
-        let (header_sender, headers) = sync_channel(pipes.len());
+        let (header_sender, headers) = sync_channel(1);
+        let mut header_sender = Some(header_sender);
         let (sender, packets) = sync_channel(AHEAD);
         for (first_stream, pipe) in pipes.into_iter().enumerate() {
-            let (headers, packets) = (header_sender.clone(), sender.clone());
-            thread::spawn(move || read(pipe, first_stream, &headers, &packets));
+            let (headers, packets) = (header_sender.take(), sender.clone());
+            thread::spawn(move || read(pipe, first_stream, headers, &packets));
         }
         Self {
             reading: Arc::clone(reading),
@@ -466,12 +468,11 @@ pub(super) fn pulling(address: &str) -> Option<&'static str> {
 fn read(
     mut pipe: PipeReader,
     first_stream: usize,
-    headers: &SyncSender<Vec<NutStream>>,
+    mut headers: Option<SyncSender<Vec<NutStream>>>,
     packets: &SyncSender<Packet>,
 ) {
     let mut reader = NutReader::default();
     let mut octets = vec![0; READ_SIZE];
-    let mut is_known = false;
     loop {
         match pipe.read(&mut octets) {
             Ok(0) => return,
@@ -485,9 +486,10 @@ fn read(
                 Ok(frame) => frame,
                 Err(error) => return complain(error),
             };
-            if !is_known && reader.is_known() {
-                is_known = true;
-                // There is room for one of each pipe.
+            if reader.is_known()
+                && let Some(headers) = headers.take()
+            {
+                // There is room for it.
                 let _ = headers.try_send(reader.streams().to_vec());
             }
             let Some(frame) = frame else { break };
@@ -512,6 +514,37 @@ fn complain(error: NutError) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nut::writer::{file_header, put_frame};
+
+    /// Sound that is encoded comes by its own pipe, here before any picture.
+    #[test]
+    fn pictures_are_pictures_also_where_sound_comes_first() {
+        let (pictures_end, mut pictures) = io::pipe().unwrap();
+        let (sound_end, mut sound) = io::pipe().unwrap();
+        let (config, reading) = (IngestConfig::default(), Arc::default());
+        let demuxer = Demuxer::read_from(vec![pictures_end, sound_end], &config, &reading);
+
+        let mut octets = file_header(&[encoded_sound()]);
+        put_frame(&mut octets, 0, 0, true, b"sound");
+        sound.write_all(&octets).unwrap();
+        assert_eq!(demuxer.packets.recv().unwrap().stream, 1);
+        let mut octets = file_header(&[NutStream {
+            class: NutClass::Video(320, 180),
+            codec: Bytes::from_static(b"H264"),
+            parameters: Bytes::new(),
+            decode_delay: 0,
+        }]);
+        for number in 0..MAX_PICTURES as u64 {
+            put_frame(&mut octets, 0, number * 40_000, number == 0, b"picture");
+        }
+        pictures.write_all(&octets).unwrap();
+
+        let opened = demuxer.listen(Depth::LateSound).unwrap();
+        assert_eq!(opened.first.len(), MAX_PICTURES);
+        let (number, stream) = opened.stream(true).unwrap();
+        assert_eq!((number, stream.class), (0, NutClass::Video(320, 180)));
+        assert_eq!(opened.stream(false), Some((1, &encoded_sound())));
+    }
 
     #[test]
     fn addresses_without_a_host_are_listened_on() {

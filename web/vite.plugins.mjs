@@ -46,17 +46,16 @@ export function fetchEarly() {
           }
           return `./${name}`;
         };
-        return [
-          { tag: "link", attrs: { rel: "preload", as: "fetch", type: "application/wasm", crossorigin: true, href: href(/namecast_web_bg.*\.wasm$/) }, injectTo: "head-prepend" },
-          { tag: "script", children: early(href(/\bworker-.*\.js$/)), injectTo: "head-prepend" },
-        ];
+        const children = early(href(/\bworker-.*\.js$/), href(/namecast_web_bg.*\.wasm$/));
+        return [{ tag: "script", children, injectTo: "head-prepend" }];
       },
     },
   };
 }
 
 /** What `src/main.ts` finds as `window.early`. */
-const early = (worker) => `if (window.Worker) window.early = {
+const early = (worker, core) => `if (window.Worker && window.WebAssembly) window.early = {
   worker: new Worker(${JSON.stringify(worker)}, { type: "module", name: "namecast" }),
+  core: WebAssembly.compileStreaming(fetch(${JSON.stringify(core)})),
   node: fetch("/node.json", { cache: "no-store" }),
 };`;

@@ -18,6 +18,8 @@ import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts"
 import { readNode } from "./shared/node.ts";
 import type { Summary } from "./shared/summary.ts";
 
+/** How long the instruments wait for the first picture, which needs the processor more than they do, in milliseconds. */
+const PICTURE_FIRST = 1_000;
 /** Frames whose showing the page remembers, for tests: half a minute at 60 a second. */
 const MAX_SHOWN = 2_000;
 
@@ -45,7 +47,7 @@ export interface Handle {
 declare global {
   interface Window {
     /** What the page's head began before this script was here; not while the page is worked on. */
-    early?: { worker: Worker; node: Promise<Response> };
+    early?: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<Response> };
     namecast: Handle;
   }
 }
@@ -66,6 +68,7 @@ class Page {
   readonly #theme = new Theme(() => this.#inspect?.restyle());
   #name = "";
   #view: View = "watch";
+  #hasInstruments = false;
 
   constructor() {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
@@ -76,7 +79,7 @@ class Page {
     }
     const { early } = window;
     if (early !== undefined) {
-      this.#player.early = { worker: early.worker, node: early.node.then((answer) => readNode(answer, location.href)) };
+      this.#player.early = { ...early, node: early.node.then((answer) => readNode(answer, location.href)) };
     }
     this.#player.src = location.href;
     window.namecast = this.#makeHandle();
@@ -85,6 +88,7 @@ class Page {
       element(`view-${view}`).addEventListener("click", () => this.#showView(view));
     }
     document.addEventListener("keydown", (event) => this.#handleKey(event));
+    setTimeout(() => this.#allowInstruments(), PICTURE_FIRST);
     this.#showView(new URLSearchParams(location.search).get("view") === "inspect" ? "inspect" : "watch");
   }
 
@@ -141,6 +145,7 @@ class Page {
     setText(element("about"), about(summary, this.#name));
     this.#share.show(this.#name, summary);
     if (summary.video.shown > 0) {
+      this.#allowInstruments();
       this.#streams.start();
     }
     if (this.#view === "inspect") {
@@ -162,8 +167,20 @@ class Page {
     }
   }
 
+  #allowInstruments(): void {
+    if (!this.#hasInstruments) {
+      this.#hasInstruments = true;
+      if (this.#view === "inspect") {
+        void this.#loadInspect();
+      }
+    }
+  }
+
   /** The instruments weigh more than the picture needs, so they come when somebody looks at them. */
   async #loadInspect(): Promise<void> {
+    if (!this.#hasInstruments) {
+      return;
+    }
     const { Inspect } = await import("./page/inspect.ts");
     this.#inspect ??= new Inspect(this.#player, this.#options);
     const { summary } = this.#player;

@@ -1,6 +1,6 @@
 import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
 import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
-import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import type { NodeInfo } from "../shared/node.ts";
 import type { Phase, Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { missing } from "./missing.ts";
@@ -47,8 +47,8 @@ export class NamecastPlayer extends HTMLElement {
 
   /** Secret that signs what `publish` of the address names, 64 hexadecimal digits. */
   secret = "";
-  /** A worker that runs already and a description of the node that was requested already: for the first `play`. */
-  early: { worker: Worker; node: Promise<NodeInfo> } | undefined;
+  /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
+  early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
   /** When the picture was wished for, in milliseconds since 1970. */
   openedAt = performance.timeOrigin + performance.now();
 
@@ -413,8 +413,8 @@ export class NamecastPlayer extends HTMLElement {
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
     worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
-    // Meanwhile the worker loads.
-    const node = await (early?.node ?? fetchNode(base.href)).catch(() => undefined);
+    // What was requested and did not come, the worker requests again.
+    const [node, core] = await Promise.all([early?.node.catch(() => undefined), early?.core.catch(() => undefined)]);
     if (worker !== this.#worker) {
       return;
     }
@@ -422,6 +422,7 @@ export class NamecastPlayer extends HTMLElement {
     const start: Command = {
       type: "start",
       canvas: offscreen,
+      core,
       node,
       options: this.#options,
       known: this.#knownKeys.all(),

@@ -27,6 +27,8 @@ export type Command =
   | {
       type: "start";
       canvas: OffscreenCanvas;
+      /** The core, if the page has compiled it already. */
+      core: WebAssembly.Module | undefined;
       /** What the server said of itself, if the page has it already. */
       node: NodeInfo | undefined;
       options: Options;

@@ -54,8 +54,9 @@ export class Links {
     this.#only = only;
   }
 
-  get transport(): Transport | null {
-    return this.#link?.transport ?? null;
+  /** The connection, while there is one. */
+  get link(): Link | undefined {
+    return this.#link;
   }
 
   /** Connects now, and again whenever the connection ends. `node`: what the server said a moment ago, if it was asked. */

@@ -68,7 +68,7 @@ export class Session {
   /** The figures of the last while, oldest first, from when something was shown on. */
   #recent: CoreFigures[] = [];
 
-  private constructor(start: Start, node: NodeInfo, core: Core, report: (report: Report) => void) {
+  private constructor(start: Start, node: NodeInfo, core: Core, links: Links, report: (report: Report) => void) {
     this.#start = start;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
@@ -84,19 +84,12 @@ export class Session {
       jumpedLate: (late) => this.#jumpedLate(late),
     });
     this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
-    this.#links = new Links(
-      {
-        fetchNode: () => fetchNode(start.base),
-        up: (link, node) => this.#linkUp(link, node),
-        down: (reason) => this.#linkDown(reason),
-        frame: (octets) => this.#handleFrame(octets),
-        step: (text) => this.#step(text),
-      },
-      start.options.transport,
-    );
+    this.#links = links;
     report({ type: "name", name: this.#name });
     this.#publish();
-    void this.#links.connect(node);
+    if (links.link !== undefined) {
+      this.#linkUp(links.link, node);
+    }
     this.#intervals = [setInterval(() => this.#tick(), SUMMARY_INTERVAL), setInterval(() => void this.#links.watch(), 1_000)];
     this.#pump.run();
   }
@@ -104,8 +97,36 @@ export class Session {
   /** Starts as soon as the server has said what there is; undefined if it is not wanted any more by then. */
   static async open(start: Start, core: Promise<Core>, report: (report: Report) => void, signal: AbortSignal): Promise<Session | undefined> {
     const node = start.node ?? (await firstNode(start, report, signal));
-    const loaded = await core;
-    return signal.aborted || node === undefined ? undefined : new Session(start, node, loaded, report);
+    if (node === undefined) {
+      return undefined;
+    }
+    let session: Session | undefined;
+    const inside = (act: (session: Session) => void): void => {
+      if (session !== undefined) {
+        act(session);
+      }
+    };
+    const links = new Links(
+      {
+        fetchNode: () => fetchNode(start.base),
+        up: (link, node) => inside((it) => it.#linkUp(link, node)),
+        down: (reason) => inside((it) => it.#linkDown(reason)),
+        frame: (octets) => inside((it) => it.#handleFrame(octets)),
+        step: (text) => report({ type: "step", at: performance.timeOrigin + performance.now(), text }),
+      },
+      start.options.transport,
+    );
+    signal.addEventListener("abort", () => links.close(), { once: true });
+    // Connecting takes as long as compiling the core.
+    void links.connect(node);
+    try {
+      const loaded = await core;
+      session = signal.aborted ? undefined : new Session(start, node, loaded, links, report);
+      return session;
+    } catch (error) {
+      links.close();
+      throw error;
+    }
   }
 
   /** Ends everything but the picture that is on the canvas. */
@@ -433,7 +454,7 @@ export class Session {
     if (now - this.#lastFrameAt < (this.#isPackage ? PACKAGE_SILENCE : SILENCE)) {
       return "playing";
     }
-    if (this.#links.transport === null) {
+    if (this.#links.link === undefined) {
       return "connecting";
     }
     return this.#lastFrameAt === -Infinity ? "joining" : "waiting";
@@ -485,7 +506,7 @@ export class Session {
     return {
       phase,
       position: this.#position(figures),
-      transport: this.#links.transport,
+      transport: this.#links.link?.transport ?? null,
       latency: live ? corrected(this.#video.latency.spread(), ahead) : null,
       stages: live ? meanStages(this.#video.stages) : null,
       firstFrame: this.#firstFrame,

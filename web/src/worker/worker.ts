@@ -11,17 +11,11 @@ const now = (): number => performance.timeOrigin + performance.now();
 /** Steps that are over before the page listens. */
 const early: Report[] = [{ type: "step", at: now(), text: "The worker runs" }];
 
-// Begun before the page says what to play: compiling takes as long as finding the server.
-const core = loadTab();
-core.then(
-  () => early.push({ type: "step", at: now(), text: "The core is compiled" }),
-  () => undefined,
-);
-
 type Start = Extract<Command, { type: "start" }>;
 
 /** What plays, and what is wanted if it has to begin again. */
 let start: Start | undefined;
+let core: ReturnType<typeof loadTab> | undefined;
 let session: Promise<Session | undefined> | undefined;
 let wanted = new AbortController();
 
@@ -52,9 +46,16 @@ thread.onmessage = (event: MessageEvent<Command>) => {
 function open(start: Start): void {
   if (session === undefined) {
     wanted = new AbortController();
+    core ??= load(start.core);
     session = Session.open(start, core, report, wanted.signal);
     session.then(() => early.splice(0).forEach(report)).catch(fail);
   }
+}
+
+async function load(compiled: WebAssembly.Module | undefined): ReturnType<typeof loadTab> {
+  const loaded = await loadTab(compiled);
+  early.push({ type: "step", at: now(), text: "The core runs" });
+  return loaded;
 }
 
 /** Keeps what was chosen for the next session. */

@@ -12,5 +12,5 @@ export default defineConfig(({ mode }) => ({
   worker: { format: "es" },
   build: { target: "es2023", assetsInlineLimit: 0, rolldownOptions: { input: ["index.html", "live.html"] } },
   server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/streams.json": NODE, "/ws": { target: NODE, ws: true } } },
-  test: { include: ["test/**/*.test.ts"] },
+  test: { include: ["test/**/*.test.{ts,mjs}"] },
 }));

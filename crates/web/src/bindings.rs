@@ -1,5 +1,8 @@
 //! The tab as JavaScript sees it: numbers, text and octets. `web/src/worker/tab-port.ts` describes the same.
 
+use bytes::Bytes;
+use namecast_packet::Data;
+use namecast_packet::signature::PublicKey;
 use namecast_stream::StreamKind;
 use namecast_units::Duration;
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
@@ -7,6 +10,17 @@ use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 use crate::config::{PublicationConfig, TabConfig};
 use crate::outbox::{face_id, from_ms, seek_to, to_ms};
 use crate::transports::Transport;
+
+/// Returns whether the Data packet `wire` is signed by the key of the SubjectPublicKeyInfo `key`, in DER. For tests: what a
+/// browser calculates is not what other machines do.
+///
+/// # Errors
+/// Either is malformed.
+#[wasm_bindgen(js_name = isSignedBy)]
+pub fn is_signed_by(wire: Vec<u8>, key: &[u8]) -> Result<bool, JsError> {
+    let (data, key) = (Data::decode(Bytes::from(wire))?, PublicKey::from_spki(key)?);
+    Ok(data.verify(&key).is_ok())
+}
 
 /// A node with a watcher, and whatever the page publishes. Times are milliseconds of one monotonic clock, streams are 0 for
 /// video, 1 for audio and 2 for data.

@@ -3,10 +3,13 @@
 //! NDN Packet Format v0.3, sections "Signature" and "Signed Interest".
 
 mod public_key;
+#[cfg_attr(target_family = "wasm", path = "rsa_key_in_browser.rs")]
+mod rsa_key;
 mod signers;
 mod verifiers;
 
 pub use public_key::{KeyError, PublicKey};
+pub use rsa_key::RsaPublicKey;
 pub use signers::{DigestSigner, EcdsaSigner, Ed25519Signer, HmacSigner, KeyPair, NullSigner};
 pub use verifiers::{DigestVerifier, HmacVerifier};
 

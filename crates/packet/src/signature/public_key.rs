@@ -4,9 +4,9 @@ use bytes::Bytes;
 use ed25519_dalek::Verifier as _;
 use p256::pkcs8::spki::SubjectPublicKeyInfoRef;
 use p256::pkcs8::{DecodePublicKey, EncodePublicKey, ObjectIdentifier};
-use rsa::Pkcs1v15Sign;
 use sha2::{Digest as _, Sha256};
 
+use super::rsa_key::RsaPublicKey;
 use super::verifiers::expect_type;
 use super::{SignatureInfo, SignatureType, Verifier, VerifyError};
 
@@ -25,7 +25,7 @@ pub enum PublicKey {
     /// ECDSA over the curve P-256.
     EcdsaP256(p256::ecdsa::VerifyingKey),
     /// RSA, to verify PKCS#1 v1.5 signatures.
-    Rsa(Box<rsa::RsaPublicKey>),
+    Rsa(RsaPublicKey),
 }
 
 /// Why octets are not a usable key.
@@ -57,9 +57,9 @@ impl PublicKey {
             EC_PUBLIC_KEY => DecodePublicKey::from_public_key_der(der)
                 .map(Self::EcdsaP256)
                 .map_err(|_| KeyError::Malformed),
-            RSA_ENCRYPTION => DecodePublicKey::from_public_key_der(der)
-                .map(|key| Self::Rsa(Box::new(key)))
-                .map_err(|_| KeyError::Malformed),
+            RSA_ENCRYPTION => RsaPublicKey::from_spki(der, &info)
+                .map(Self::Rsa)
+                .ok_or(KeyError::Malformed),
             _ => Err(KeyError::Unsupported),
         }
     }
@@ -69,7 +69,7 @@ impl PublicKey {
         let document = match self {
             Self::Ed25519(key) => key.to_public_key_der(),
             Self::EcdsaP256(key) => key.to_public_key_der(),
-            Self::Rsa(key) => key.to_public_key_der(),
+            Self::Rsa(key) => return key.to_spki(),
         };
         let document = document.expect("a key is far smaller than DER's limit");
         Bytes::from(document.into_vec())
@@ -108,11 +108,7 @@ impl Verifier for PublicKey {
                 .is_ok_and(|signature| key.verify_strict(portion, &signature).is_ok()),
             Self::EcdsaP256(key) => p256::ecdsa::DerSignature::try_from(value)
                 .is_ok_and(|signature| key.verify(portion, &signature).is_ok()),
-            Self::Rsa(key) => {
-                let digest = Sha256::digest(portion);
-                key.verify(Pkcs1v15Sign::new::<Sha256>(), &digest, value)
-                    .is_ok()
-            }
+            Self::Rsa(key) => key.verifies(portion, value),
         };
         if right {
             Ok(())

@@ -414,7 +414,7 @@ export class NamecastPlayer extends HTMLElement {
     worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
     worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
     // What was requested and did not come, the worker requests again.
-    const [node, core] = await Promise.all([early?.node.catch(() => undefined), early?.core.catch(() => undefined)]);
+    const node = await early?.node.catch(() => undefined);
     if (worker !== this.#worker) {
       return;
     }
@@ -422,7 +422,7 @@ export class NamecastPlayer extends HTMLElement {
     const start: Command = {
       type: "start",
       canvas: offscreen,
-      core,
+      compiles: early !== undefined,
       node,
       options: this.#options,
       known: this.#knownKeys.all(),
@@ -433,6 +433,7 @@ export class NamecastPlayer extends HTMLElement {
       visible: this.#isVisible(),
     };
     worker.postMessage(start, [offscreen]);
+    early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
     if (this.#paused) {
       this.send({ type: "pause" });
     }

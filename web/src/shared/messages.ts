@@ -27,8 +27,8 @@ export type Command =
   | {
       type: "start";
       canvas: OffscreenCanvas;
-      /** The core, if the page has compiled it already. */
-      core: WebAssembly.Module | undefined;
+      /** Whether the page compiles the core, and sends it. */
+      compiles: boolean;
       /** What the server said of itself, if the page has it already. */
       node: NodeInfo | undefined;
       options: Options;
@@ -44,6 +44,8 @@ export type Command =
       openedAt: number;
       visible: boolean;
     }
+  /** What was compiled; undefined if that failed, and the worker tries. */
+  | { type: "core"; core: WebAssembly.Module | undefined }
   /** Ends all traffic; the last picture stays. */
   | { type: "pause" }
   /** Joins again. `openedAt` and `known` as in `start`. */

@@ -140,7 +140,7 @@ export class Session {
   }
 
   /** Carries out what the page requests. */
-  handle(command: Exclude<Command, Start | { type: "pause" | "play" }>): void {
+  handle(command: Exclude<Command, Start | { type: "core" | "pause" | "play" }>): void {
     switch (command.type) {
       case "target":
         this.#setTarget(command.target);

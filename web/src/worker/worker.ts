@@ -8,13 +8,16 @@ const thread = self as unknown as DedicatedWorkerGlobalScope;
 
 const report = (message: Report): void => thread.postMessage(message);
 const now = (): number => performance.timeOrigin + performance.now();
-/** Steps that are over before the page listens. */
-const early: Report[] = [{ type: "step", at: now(), text: "The worker runs" }];
+/** When the worker ran, which is before the page listens. */
+const ranAt = now();
 
 type Start = Extract<Command, { type: "start" }>;
 
 /** What plays, and what is wanted if it has to begin again. */
 let start: Start | undefined;
+/** The core that the page compiles, and what takes it. */
+let takeCore: (core: WebAssembly.Module | undefined) => void;
+const compiled = new Promise<WebAssembly.Module | undefined>((resolve) => (takeCore = resolve));
 let core: ReturnType<typeof loadTab> | undefined;
 let session: Promise<Session | undefined> | undefined;
 let wanted = new AbortController();
@@ -23,8 +26,12 @@ thread.onmessage = (event: MessageEvent<Command>) => {
   const command = event.data;
   switch (command.type) {
     case "start":
-      start ??= command;
+      start = command;
+      report({ type: "step", at: ranAt, text: "The worker runs" });
       open(start);
+      break;
+    case "core":
+      takeCore(command.core);
       break;
     case "play":
       if (start !== undefined) {
@@ -46,15 +53,15 @@ thread.onmessage = (event: MessageEvent<Command>) => {
 function open(start: Start): void {
   if (session === undefined) {
     wanted = new AbortController();
-    core ??= load(start.core);
+    core ??= load(start.compiles ? compiled : undefined);
     session = Session.open(start, core, report, wanted.signal);
-    session.then(() => early.splice(0).forEach(report)).catch(fail);
+    session.catch(fail);
   }
 }
 
-async function load(compiled: WebAssembly.Module | undefined): ReturnType<typeof loadTab> {
-  const loaded = await loadTab(compiled);
-  early.push({ type: "step", at: now(), text: "The core runs" });
+async function load(compiled: Promise<WebAssembly.Module | undefined> | undefined): ReturnType<typeof loadTab> {
+  const loaded = await loadTab(await compiled);
+  report({ type: "step", at: now(), text: "The core runs" });
   return loaded;
 }
 

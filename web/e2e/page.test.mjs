@@ -307,7 +307,7 @@ describe("the demo's page", () => {
   });
 
   test("comes compressed to browsers that take that", async () => {
-    const [, core] = /href="\.\/(assets\/[^"]*\.wasm)"/.exec(await (await fetch(demo.url)).text());
+    const [, core] = /"\.\/(assets\/[^"]*\.wasm)"/.exec(await (await fetch(demo.url)).text());
     const lengths = [];
     for (const encoding of ["br", "gzip", "identity"]) {
       const answer = await fetch(`${demo.url}${core}`, { headers: { "accept-encoding": encoding } });

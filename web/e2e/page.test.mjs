@@ -421,9 +421,7 @@ async function assertFits(page, view) {
       controls: ["play", "sound", "quality", "full"].filter((id) => !inside(player.shadowRoot.getElementById(id).getBoundingClientRect())),
     };
   });
-  // With all figures beside it the picture may be scrolled to; the view for watching is the picture.
-  const expected = { overflow: 0, isWhole: view === "watch" ? true : layout.isWhole, controls: view === "watch" ? [] : layout.controls };
-  assert.deepEqual(layout, expected, `${view} at ${JSON.stringify(page.viewportSize())}`);
+  assert.deepEqual(layout, { overflow: 0, isWhole: true, controls: [] }, `${view} at ${JSON.stringify(page.viewportSize())}`);
   const violations = await page.evaluate(async () => {
     const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);

@@ -6,9 +6,9 @@ import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
+import { assertAccessible, assertFits, SIZES } from "./lib/fits.mjs";
 import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
 
-const AXE = path.resolve(import.meta.dirname, "../node_modules/axe-core/axe.min.js");
 const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
 
 /** Pictures that must be seen for a claim about their order. */
@@ -353,15 +353,15 @@ describe("the demo's page", () => {
       async (player) => {
         const { page } = player;
         await player.untilStats("frames", ({ video }) => video.shown > 0);
-        await page.addScriptTag({ path: AXE });
-        for (const [width, height] of [[1280, 900], [390, 844], [844, 390]]) {
+        for (const [width, height] of SIZES) {
           await page.setViewportSize({ width, height });
           for (const colorScheme of ["dark", "light"]) {
             await page.emulateMedia({ colorScheme });
             await page.waitForFunction((theme) => document.documentElement.dataset.theme === theme, colorScheme);
             for (const view of ["watch", "inspect"]) {
               await page.click(`#view-${view}`);
-              await assertFits(page, view);
+              await assertFits(page, "#player", view);
+              await assertAccessible(page, view);
               await page.screenshot({ path: path.join(ARTIFACTS, `${view}-${width}x${height}-${colorScheme}.png`), fullPage: view === "inspect" });
             }
           }
@@ -398,36 +398,6 @@ describe("the demo's page", () => {
     );
   });
 });
-
-/** Fails unless the page fits, all of the picture and its controls are seen, and axe finds nothing. */
-async function assertFits(page, view) {
-  await page.evaluate(() => scrollTo(0, 0));
-  await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("media-control-bar") !== null);
-  // The controls come with the pointer, and go without it.
-  const { x, y, width, height } = await page.locator("#player").boundingBox();
-  for (let moves = 0, opacity = "0"; opacity !== "1"; moves += 1) {
-    assert.ok(moves < 100, `the controls stay hidden: ${view} at ${JSON.stringify(page.viewportSize())}`);
-    await page.mouse.move(x + width / 2, y + height / 2 + (moves % 2));
-    await page.waitForTimeout(50);
-    opacity = await page.evaluate(() => getComputedStyle(document.getElementById("player").shadowRoot.querySelector("media-control-bar")).opacity);
-  }
-  const layout = await page.evaluate(() => {
-    const { documentElement: root } = document;
-    const inside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
-    const player = document.getElementById("player");
-    return {
-      overflow: root.scrollWidth - root.clientWidth,
-      isWhole: inside(player.getBoundingClientRect()),
-      controls: ["play", "sound", "quality", "full"].filter((id) => !inside(player.shadowRoot.getElementById(id).getBoundingClientRect())),
-    };
-  });
-  assert.deepEqual(layout, { overflow: 0, isWhole: true, controls: [] }, `${view} at ${JSON.stringify(page.viewportSize())}`);
-  const violations = await page.evaluate(async () => {
-    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
-    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);
-  });
-  assert.deepEqual(violations, [], `${view} at ${JSON.stringify(page.viewportSize())}`);
-}
 
 function median(values) {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];

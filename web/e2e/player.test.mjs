@@ -1,10 +1,14 @@
 // The component on a page of another site, from the package as npm would have it.
 
 import assert from "node:assert/strict";
+import path from "node:path";
 import { after, before, test } from "node:test";
 import { startBrowser } from "./lib/browser.mjs";
 import { openExample, serveFiles, startNode, unpackPlayer } from "./lib/embedding.mjs";
+import { assertAccessible, assertFits, SIZES } from "./lib/fits.mjs";
 import { findBinary, makeHome } from "./lib/processes.mjs";
+
+const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
 
 let home;
 let browser;
@@ -79,6 +83,21 @@ test("two play on a page of another origin, and one that is paused costs no netw
       assert.ok(heard.includes(name), `${name} was told: ${heard}`);
     }
     assert.deepEqual(errors, []);
+  } finally {
+    await page.close();
+  }
+});
+
+test("all of the picture and the controls are on each screen, and a screen reader stumbles over nothing", async () => {
+  const { page } = await openExample(browser, site, node);
+  try {
+    await playing(page, [0, 1]);
+    for (const [width, height] of SIZES) {
+      await page.setViewportSize({ width, height });
+      await assertFits(page, "namecast-player:first-child", "the first player");
+      await assertAccessible(page, "two players");
+      await page.screenshot({ path: path.join(ARTIFACTS, `player-${width}x${height}.png`) });
+    }
   } finally {
     await page.close();
   }

@@ -77,6 +77,12 @@ class Controls extends MediaController {
     return this.player as unknown as HTMLVideoElement;
   }
 
+  override connectedCallback(): void {
+    super.connectedCallback();
+    // Landmarks of a page have names of their own, and there may be several players on it.
+    this.setAttribute("role", "group");
+  }
+
   override mediaSetCallback(media: HTMLMediaElement): void {
     super.mediaSetCallback(media);
     // It keeps media out of the way of Tab, and with this one all controls, which are inside of it.

@@ -1,0 +1,45 @@
+// What a page owes to whoever looks at it, on each kind of screen, and to whoever cannot look.
+
+import assert from "node:assert/strict";
+import path from "node:path";
+
+const AXE = path.resolve(import.meta.dirname, "../../node_modules/axe-core/axe.min.js");
+/** A desk, a telephone, a telephone held sideways: width and height. */
+export const SIZES = [[1280, 900], [390, 844], [844, 390]];
+
+/** Fails unless the page fits, and all of the picture and the controls of the player `selector` are seen. */
+export async function assertFits(page, selector, what) {
+  const player = page.locator(selector);
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.waitForFunction((selector) => document.querySelector(selector).shadowRoot.querySelector("media-control-bar") !== null, selector);
+  // The controls come with the pointer, and go without it.
+  const { x, y, width, height } = await player.boundingBox();
+  for (let moves = 0, opacity = "0"; opacity !== "1"; moves += 1) {
+    assert.ok(moves < 100, `the controls stay hidden: ${what} at ${JSON.stringify(page.viewportSize())}`);
+    await page.mouse.move(x + width / 2, y + height / 2 + (moves % 2));
+    await page.waitForTimeout(50);
+    opacity = await player.evaluate((player) => getComputedStyle(player.shadowRoot.querySelector("media-control-bar")).opacity);
+  }
+  const layout = await player.evaluate((player) => {
+    const { documentElement: root } = document;
+    const inside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    return {
+      overflow: root.scrollWidth - root.clientWidth,
+      isWhole: inside(player.getBoundingClientRect()),
+      controls: ["play", "sound", "quality", "full"].filter((id) => !inside(player.shadowRoot.getElementById(id).getBoundingClientRect())),
+    };
+  });
+  assert.deepEqual(layout, { overflow: 0, isWhole: true, controls: [] }, `${what} at ${JSON.stringify(page.viewportSize())}`);
+}
+
+/** Fails if a screen reader would stumble over something. */
+export async function assertAccessible(page, what) {
+  if (!(await page.evaluate(() => globalThis.axe !== undefined))) {
+    await page.addScriptTag({ path: AXE });
+  }
+  const violations = await page.evaluate(async () => {
+    const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary})`).join("; ")}`);
+  });
+  assert.deepEqual(violations, [], `${what} at ${JSON.stringify(page.viewportSize())}`);
+}

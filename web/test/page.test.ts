@@ -7,7 +7,7 @@ import { about, state, why, whyPicture } from "../src/page/why.ts";
 import { qualitiesOf } from "../src/player/qualities.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
-import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
+import { clockAhead, meanStages, pathOf, sharesOf, whyWaiting } from "../src/worker/figures.ts";
 import { Meter } from "../src/worker/meter.ts";
 
 describe("the address of the page", () => {
@@ -108,6 +108,13 @@ describe("Meter", () => {
 });
 
 describe("figures", () => {
+  test("say who is the cause when no more frames come", () => {
+    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0)).toMatch("carries too little");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 7 }, 7)).toMatch("interrupted");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 8 }, 7)).toMatch("publisher is gone");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "unconfirmed" }, 0)).toMatch("publisher is gone");
+  });
+
   test("shares are of all samples that should have come", () => {
     const video = { received: 90, lost: 10, recovered_fec: 5, recovered_retransmission: 2 };
     const audio = { received: 100, lost: 0 };

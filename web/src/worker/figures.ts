@@ -13,6 +13,7 @@ export interface CoreFigures {
   rtt_min_ms?: number | null;
   interests_sent?: number;
   interests_retransmitted?: number;
+  interests_nacked?: number;
   interests_pending?: number;
   cache_hit_share?: number;
   goodput_bps?: number;
@@ -125,4 +126,14 @@ export function rungsOf(rungs: readonly { name: string; bitrate: number; width?:
   return rungs
     .map(({ name, bitrate, width = 0, height = 0 }) => ({ name, bitrate, width, height }))
     .sort((a, b) => b.bitrate - a.bitrate);
+}
+
+/** Why no more frames come, for people; `nacked`: Interests that nodes had refused when the last one came. */
+export function whyWaiting({ picture, liveness, interests_nacked = 0 }: CoreFigures, nacked: number): string {
+  if (picture?.startsWith("nothing fits")) {
+    return "The connection carries too little for a picture at the moment.";
+  }
+  // A publisher that answers is there, and nodes refuse what nobody publishes any more.
+  const isGone = liveness !== "live" || interests_nacked > nacked;
+  return isGone ? "The publisher is gone. Waiting for it to come back…" : "The picture is interrupted. Waiting for it to go on…";
 }

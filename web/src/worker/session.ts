@@ -4,7 +4,7 @@ import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
 import type { Phase, Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
-import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
+import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, whyWaiting, type CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
@@ -57,6 +57,8 @@ export class Session {
   #lag = 0;
   readonly #intervals: ReturnType<typeof setInterval>[];
   #lastFrameAt = -Infinity;
+  /** Interests that nodes had refused while frames came. */
+  #nacked = 0;
   /** Whether the stream is published as segments. */
   #isPackage = false;
   #linkSince = Infinity;
@@ -471,6 +473,9 @@ export class Session {
 
   #tick(): void {
     const phase = this.#phase();
+    if (performance.now() - this.#lastFrameAt < SUMMARY_INTERVAL) {
+      this.#nacked = this.#figures.interests_nacked ?? 0;
+    }
     this.#travel.tick(performance.now());
     this.#notice("publisher", this.#whyNothing(phase));
     this.#summarise(phase);
@@ -492,8 +497,7 @@ export class Session {
     if (phase !== "waiting") {
       return "";
     }
-    const isSlow = this.#figures.picture?.startsWith("nothing fits");
-    return isSlow ? "The connection carries too little for a picture at the moment." : "The publisher is gone. Waiting for it to come back…";
+    return whyWaiting(this.#figures, this.#nacked);
   }
 
   #summary(phase: Phase): Summary {

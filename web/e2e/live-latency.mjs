@@ -2,7 +2,7 @@
 // NAMECAST_BIN names the binary; the first argument is the number of rounds.
 
 import { openPage, startBrowser } from "./lib/browser.mjs";
-import { linksOf, openLive } from "./lib/live.mjs";
+import { CLOCK_CAMERA, linksOf, openLive } from "./lib/live.mjs";
 import { findBinary, makeHome, startServer } from "./lib/processes.mjs";
 import { startPusher } from "./lib/whip.mjs";
 
@@ -39,7 +39,7 @@ try {
     await demo.program.end();
     const forwarder = ["forwarder", "--udp", "off", "--tcp", "off", "--unix", "off", "--json", "--allow-publish", "/cam"];
     const server = await startServer(binary, forwarder, home.directory);
-    const live = await openLive(pusher, (await linksOf(server.program))["/cam"]);
+    const live = await openLive(pusher, (await linksOf(server.program))["/cam"], CLOCK_CAMERA);
     print("tab", await ages(await live.goLive()));
     await live.close();
     await server.program.end();

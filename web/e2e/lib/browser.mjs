@@ -192,6 +192,18 @@ export class Player {
     return { ...seen, first };
   }
 
+  /** The uppermost part of the picture, as RGBA: `share` of its height. */
+  async picture(share = 1) {
+    const image = await this.page.evaluate((share) => {
+      const picture = document.getElementById("picture");
+      const context = new OffscreenCanvas(picture.width, Math.round(picture.height * share)).getContext("2d");
+      context.drawImage(picture, 0, 0);
+      const { width, height, data } = context.getImageData(0, 0, context.canvas.width, context.canvas.height);
+      return { width, height, data: [...data] };
+    }, share);
+    return { ...image, data: Uint8ClampedArray.from(image.data) };
+  }
+
   fault(fault) {
     return this.page.evaluate((fault) => globalThis.namecast.fault(fault), fault);
   }
@@ -213,6 +225,17 @@ export class Player {
     }
     const story = JSON.stringify({ stats, steps: await this.steps(), notices: await this.notices() }, null, 1);
     throw new Error(`the page did not come to: ${what}\n${story}`);
+  }
+
+  /** Waits until the worker drew a frame for which `check` holds. */
+  async untilShown(what, check) {
+    for (const deadline = Date.now() + TIMEOUT; Date.now() < deadline; ) {
+      if ((await this.shown()).some(check)) {
+        return;
+      }
+      await this.page.waitForTimeout(50);
+    }
+    throw new Error(`never shown: ${what}\n${JSON.stringify({ stats: await this.stats(), notices: await this.notices() })}`);
   }
 
   /**

@@ -1,9 +1,9 @@
-// A page that goes live with a camera whose pictures carry the burned-in clock, drawn at the moment of capture.
+// A page that goes live.
 
 import { CLOCK_PICTURE } from "./clock-picture.mjs";
 
-/** What stands for camera and microphone in the tab. */
-const CAMERA = `(() => {
+/** Script that has a tab draw its camera's pictures itself, with the time of capture burned in. The tab has to be seen, or they stand still. */
+export const CLOCK_CAMERA = `(() => {
   ${CLOCK_PICTURE}
   navigator.mediaDevices.getUserMedia = async ({ video, audio }) => {
     const tracks = [];
@@ -34,12 +34,12 @@ export async function linksOf(program) {
   return Object.fromEntries(told.go_live.map(({ name, urls }) => [name, urls[0]]));
 }
 
-/** Opens a page to go live in a tab of `browser`, which has to be seen, or its camera stands still. */
-export async function openLive(browser, url) {
+/** Opens a page to go live in a tab of `browser`, where `script` runs first. */
+export async function openLive(browser, url, script = "") {
   const page = await browser.context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
-  await page.addInitScript(CAMERA);
+  await page.addInitScript(script);
   await page.goto(url);
   return new LivePage(page, errors);
 }

@@ -28,6 +28,9 @@ export async function capture(wanted: Wanted): Promise<MediaStream> {
   const tracks: MediaStreamTrack[] = [];
   try {
     if (wanted.picture === "screen") {
+      if (typeof navigator.mediaDevices.getDisplayMedia === "undefined") {
+        throw new DOMException("", "NotSupportedError");
+      }
       const video = { width: { max: WIDTH }, height: { max: HEIGHT }, frameRate: { max: RATE } };
       tracks.push(...(await navigator.mediaDevices.getDisplayMedia({ video, audio: false })).getTracks());
     }
@@ -38,7 +41,7 @@ export async function capture(wanted: Wanted): Promise<MediaStream> {
     }
   } catch (error) {
     tracks.forEach((track) => track.stop());
-    throw new Error(explain(error, wanted), { cause: error });
+    throw new Error(explain(error, wanted, await absent(error, wanted)), { cause: error });
   }
   return new MediaStream(tracks);
 }
@@ -59,21 +62,45 @@ export function missing(): string {
   return "";
 }
 
-/** Why nothing is captured, and what to do. */
-export function explain(error: unknown, wanted: Wanted): string {
-  const name = error instanceof Error ? error.name : "";
+/** What has ended by itself when a track has, and what to do. */
+export function farewell(kind: string, picture: Wanted["picture"]): string {
+  if (kind === "audio") {
+    return "The microphone is gone: plug it in again or choose something else to send, and go live again.";
+  }
+  return picture === "screen"
+    ? "The screen is not shared any more: that was stopped, or its window was closed. Go live again when you like."
+    : "The camera is gone: plug it in again or choose something else to send, and go live again.";
+}
+
+/** Which of the wanted devices there is none of, if that is what went wrong and the browser tells. */
+async function absent(error: unknown, { picture, microphone }: Wanted): Promise<string | undefined> {
+  if (nameOf(error) !== "NotFoundError") {
+    return undefined;
+  }
+  const kinds = (await navigator.mediaDevices.enumerateDevices()).map(({ kind }) => kind);
+  const lacks = (isWanted: boolean, kind: MediaDeviceKind): boolean => isWanted && !kinds.includes(kind);
+  const found = [...(lacks(picture === "camera", "videoinput") ? ["camera"] : []), ...(lacks(microphone, "audioinput") ? ["microphone"] : [])];
+  return found.length === 0 ? undefined : found.join(" and no ");
+}
+
+const nameOf = (error: unknown): string => (error instanceof Error ? error.name : "");
+
+/** Why nothing is captured, and what to do. `absent`: the devices that there are none of, if that is known. */
+export function explain(error: unknown, wanted: Wanted, absent?: string): string {
   const what = wanted.picture === "camera" ? (wanted.microphone ? "camera or microphone" : "camera") : "microphone";
-  switch (name) {
+  switch (nameOf(error)) {
     case "NotAllowedError":
       return wanted.picture === "screen"
         ? "Nothing was chosen to be shared. Try again, and choose a screen or a window; if the microphone is asked for, allow it."
         : `The browser does not let this page use the ${what}. Allow it at the sign beside the address, and try again.`;
     case "NotFoundError":
-      return `There is no ${what}. Plug one in, or choose something else to send.`;
+      return `There is no ${absent ?? what}. Plug one in, or choose something else to send.`;
     case "NotReadableError":
       return `The ${what} cannot be read, mostly because another program uses it. Close that, and try again.`;
     case "OverconstrainedError":
       return "The chosen device is gone. Choose another one.";
+    case "NotSupportedError":
+      return "This browser cannot share a screen. Choose the camera, or open this link on a computer.";
     default:
       return `Nothing can be captured: ${error instanceof Error ? error.message : String(error)}`;
   }

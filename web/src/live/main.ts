@@ -5,7 +5,8 @@ import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
 import { browserStore } from "../player/known-keys.ts";
 import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
-import { capture, missing, rateOf, type Wanted } from "./capture.ts";
+import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
+import { claim } from "./claim.ts";
 import { ticketOf } from "./ticket.ts";
 
 /** Name to go live as where the address has none. */
@@ -38,6 +39,8 @@ class Live {
   #figures: LiveFigures | undefined;
   #state: State = "not live";
   #link = "";
+  /** Lets another tab of this browser go live as the name. */
+  #unclaim: () => void = () => undefined;
 
   constructor() {
     element("name").textContent = this.#name;
@@ -69,12 +72,16 @@ class Live {
   /** Captures what is chosen now, and shows it. Returns whether there is anything. */
   async #preview(): Promise<boolean> {
     this.#release();
+    const chosen = wanted();
     try {
-      this.#stream = await capture(wanted());
+      this.#stream = await capture(chosen);
       notice("");
     } catch (error) {
       notice(error instanceof Error ? error.message : String(error));
       return false;
+    }
+    for (const track of this.#stream.getTracks()) {
+      track.addEventListener("ended", () => this.#fail(farewell(track.kind, chosen.picture)));
     }
     element<HTMLVideoElement>("preview").srcObject = this.#stream;
     hint(this.#stream.getVideoTracks().length > 0 ? "" : "Sound alone.");
@@ -88,10 +95,18 @@ class Live {
       this.#enter("not live");
       return;
     }
-    const stream = this.#stream;
-    if (stream === undefined) {
+    const unclaim = await claim(this.#name);
+    if (unclaim === undefined) {
+      this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
       return;
     }
+    const stream = this.#stream;
+    if (stream === undefined) {
+      // It ended meanwhile.
+      unclaim();
+      return;
+    }
+    this.#unclaim = unclaim;
     const [picture] = stream.getVideoTracks();
     const [sound] = stream.getAudioTracks();
     const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
@@ -123,9 +138,6 @@ class Live {
       case "failed":
         this.#fail(report.text);
         break;
-      case "ended":
-        this.#fail("What you sent has ended: the sharing was stopped, or the device is gone. Go live again when you like.");
-        break;
       case "figures":
         this.#figures = report.figures;
         showFigures(report.figures);
@@ -142,6 +154,7 @@ class Live {
     this.#worker = undefined;
     this.#figures = undefined;
     this.#release();
+    this.#unclaim();
     element("share").hidden = true;
     element("share-hint").hidden = false;
     element("sent").hidden = true;

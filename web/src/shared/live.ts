@@ -20,8 +20,6 @@ export type LiveReport =
   | { type: "connection"; live: boolean; text: string }
   /** It is over, for a reason that a person must know. */
   | { type: "failed"; text: string }
-  /** What was captured has ended: somebody stopped sharing the screen, or pulled the plug. */
-  | { type: "ended" }
   | { type: "figures"; figures: LiveFigures };
 
 /** What is being sent. */

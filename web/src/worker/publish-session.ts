@@ -65,8 +65,7 @@ export class LiveSession {
     session.#audio = audio && (await LiveAudio.make(host, audio.first));
     session.#begin(make);
     const running = [video && session.#video?.run(video.reader, video.first), audio && session.#audio?.run(audio.reader, audio.first)];
-    await Promise.race(running.filter((each) => each !== undefined));
-    report({ type: "ended" });
+    await Promise.all(running);
   }
 
   #begin(make: Awaited<ReturnType<typeof loadLive>>): void {

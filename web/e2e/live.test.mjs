@@ -7,7 +7,7 @@ import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
-import { cameraFlags, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
+import { captureFlags, isBlueAndRed, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
 import { linksOf, openLive } from "./lib/live.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
@@ -17,6 +17,8 @@ let home;
 /** With a camera whose pictures are known. */
 let browser;
 let server;
+/** What pages may use until they are forbidden it. */
+const DEVICES = ["camera", "microphone"];
 /** A link for each name. */
 let links;
 
@@ -31,10 +33,11 @@ before(async () => {
   const camera = path.join(home.directory, "camera.y4m");
   await writeCamera(camera);
   [browser, server] = await Promise.all([
-    startBrowser(home.directory, cameraFlags(camera)),
+    startBrowser(home.directory, captureFlags(camera, "Shared")),
     startServer(binary, ["forwarder", "--config", file, "--json", "-v", ...names], home.directory),
   ]);
   links = await linksOf(server.program);
+  await browser.context.grantPermissions(DEVICES);
 });
 
 after(async () => {
@@ -187,4 +190,39 @@ function upgrade(origin) {
     });
     request.on("error", reject);
   });
+}
+
+// The last one, as devices stay forbidden.
+describe("what is sent", () => {
+  test("is said to be gone when it is, and refused when it is not allowed; a screen is seen as it is shared", async () => {
+    const shared = await browser.context.newPage();
+    // Blue on the left, red on the right.
+    await shared.setContent(`<title>Shared</title><body style="background: linear-gradient(90deg, #2040ff 50%, #ff4020 50%)">`);
+    const live = await openLive(browser, links["/screen"]);
+    let player;
+    try {
+      await live.goLive();
+      await forbid(live.page);
+      assert.match(await live.ended(), /^The (camera|microphone) is gone: plug it in/);
+      assert.match(await live.refused(), /does not let this page use the camera or microphone/);
+      await live.chooseScreen();
+      player = await openPage(browser, await live.goLive());
+      await player.untilStats("ten frames", ({ video }) => video.shown >= 10);
+      assert.ok(isBlueAndRed(await player.picture()), "the picture is not what is shared");
+      await shared.close();
+      assert.match(await live.ended(), /^The screen is not shared any more/);
+      assert.deepEqual(live.errors, []);
+    } finally {
+      await player?.close();
+      await live.close();
+    }
+  });
+});
+
+/** Takes camera and microphone from pages, as users can at any time. */
+async function forbid(page) {
+  const session = await page.context().newCDPSession(page);
+  for (const name of DEVICES) {
+    await session.send("Browser.setPermission", { permission: { name }, setting: "denied" });
+  }
 }

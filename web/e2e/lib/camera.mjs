@@ -11,8 +11,8 @@ const FRAMES = 30;
 const TIME = 1_000_000;
 const CELL = WIDTH / 40;
 
-/** Flags for a browser with that file as its camera, a tone as its microphone, and a user who allows everything. */
-export const cameraFlags = (file) => ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", `--use-file-for-fake-video-capture=${file}`];
+/** Flags for a browser with that file as its camera and beeps as its microphone, whose user shares the tab of this title when a page requests a screen. */
+export const captureFlags = (file, shared) => ["--use-fake-device-for-media-stream", `--use-file-for-fake-video-capture=${file}`, `--auto-select-tab-capture-source-by-title=${shared}`];
 
 /** Writes a second of pictures as YUV4MPEG2. Each has a clock, and below it something blue on the left and something red on the right. */
 export async function writeCamera(file) {
@@ -37,21 +37,24 @@ function picture(frame) {
   return planes;
 }
 
+/** Whether an image, as RGBA, is blue on the left and red on the right of its last rows. */
+export function isBlueAndRed({ width, height, data }) {
+  const [left, right] = [1, 3].map((quarter) => {
+    const at = 4 * ((height - 2) * width + Math.floor((quarter * width) / 4));
+    return data[at + 2] - data[at];
+  });
+  return left > 100 && right < -100;
+}
+
 /**
  * Reads the number of the camera's picture off an image, as RGBA.
  *
- * @returns undefined if it is none of them: its clock or its colour is wrong
+ * @returns undefined if it is none of them: its clock or its colours are wrong
  */
 export function pictureNumber(image) {
   const clock = readClock(image);
-  if (clock === null || clock.time !== TIME + clock.frame || clock.frame >= FRAMES) {
-    return undefined;
-  }
-  const differences = [1, 3].map((quarter) => {
-    const at = 4 * ((image.height - 2) * image.width + Math.floor((quarter * image.width) / 4));
-    return image.data[at + 2] - image.data[at];
-  });
-  return differences[0] > 100 && differences[1] < -100 ? clock.frame : undefined;
+  const isOurs = clock !== null && clock.time === TIME + clock.frame && clock.frame < FRAMES && isBlueAndRed(image);
+  return isOurs ? clock.frame : undefined;
 }
 
 /** The number of each picture of a film, as `pictureNumber` reads it. */

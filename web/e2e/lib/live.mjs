@@ -63,7 +63,20 @@ export class LivePage {
   /** Tries to go live, and returns what the page says when it does not. */
   async refused() {
     await this.page.click("#go");
-    await this.page.waitForFunction(() => globalThis.namecastLive.state === "not live" && document.querySelector(".notice") !== null, undefined, { timeout: 60_000 });
+    return this.ended();
+  }
+
+  /** Has it send a screen alone. */
+  async chooseScreen() {
+    await this.page.uncheck("#microphone");
+    await this.page.check("input[value=screen]");
+    // A tab that is shared comes to the front.
+    await this.page.bringToFront();
+  }
+
+  /** Waits until it is not live any more, and returns what it says. */
+  async ended() {
+    await this.page.waitForFunction(() => globalThis.namecastLive.state === "not live" && document.querySelector(".notice") !== null);
     return this.notice();
   }
 

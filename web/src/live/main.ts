@@ -73,19 +73,21 @@ class Live {
   async #preview(): Promise<boolean> {
     this.#release();
     const chosen = wanted();
+    let stream: MediaStream;
     try {
-      this.#stream = await capture(chosen);
+      stream = await capture(chosen);
       notice("");
     } catch (error) {
       notice(error instanceof Error ? error.message : String(error));
       return false;
     }
-    for (const track of this.#stream.getTracks()) {
-      track.addEventListener("ended", () => this.#fail(farewell(track.kind, chosen.picture)));
+    this.#stream = stream;
+    for (const track of stream.getTracks()) {
+      track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
     }
-    element<HTMLVideoElement>("preview").srcObject = this.#stream;
-    hint(this.#stream.getVideoTracks().length > 0 ? "" : "Sound alone.");
-    await listDevices(this.#stream);
+    element<HTMLVideoElement>("preview").srcObject = stream;
+    hint(stream.getVideoTracks().length > 0 ? "" : "Sound alone.");
+    await listDevices(stream);
     return true;
   }
 

@@ -30,6 +30,7 @@ class Encoder {
   state = "unconfigured";
   encodeQueueSize = 0;
   readonly keys: boolean[] = [];
+  readonly timestamps: number[] = [];
   readonly #output: (chunk: object) => void;
 
   constructor({ output }: { output: (chunk: object) => void }) {
@@ -43,6 +44,7 @@ class Encoder {
 
   encode({ timestamp }: Picture, { keyFrame }: { keyFrame: boolean }): void {
     this.keys.push(keyFrame);
+    this.timestamps.push(timestamp);
     this.#output({ timestamp, type: keyFrame ? "key" : "delta", byteLength: 1, copyTo: () => undefined });
   }
 }
@@ -123,6 +125,25 @@ describe("pictures in two qualities", () => {
       [2, true],
       [3, false],
     ]);
+  });
+
+  // Four a second are said, and one comes in two seconds: it is sent again at 375, 625, … 1875 ms.
+  test("are sent again while none come, in the rhythm that was said", async () => {
+    vi.useFakeTimers();
+    const picture = new Picture({ timestamp: 5_000_000 }) as unknown as VideoFrame;
+    const video = await LiveVideo.make(host, picture, 4);
+    let give: (result: object) => void = () => undefined;
+    const read = () => new Promise<object>((resolve) => (give = resolve));
+    const running = video.run({ read } as unknown as ReadableStreamDefaultReader<VideoFrame>, picture);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(of("1M").length).toBe(8);
+    expect(Encoder.all[0]?.timestamps.slice(0, 3)).toEqual([5_000_000, 5_250_000, 5_500_000]);
+    give({ value: new Picture({ timestamp: 7_000_000 }), done: false });
+    await vi.advanceTimersByTimeAsync(370);
+    expect(of("1M").length).toBe(9);
+    give({ done: true });
+    await running;
+    vi.useRealTimers();
   });
 });
 

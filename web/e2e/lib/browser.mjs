@@ -192,15 +192,14 @@ export class Player {
     return { ...seen, first };
   }
 
-  /** The uppermost part of the picture, as RGBA: `share` of its height. */
-  async picture(share = 1) {
-    const image = await this.page.evaluate((share) => {
-      const picture = document.getElementById("picture");
-      const context = new OffscreenCanvas(picture.width, Math.round(picture.height * share)).getContext("2d");
-      context.drawImage(picture, 0, 0);
-      const { width, height, data } = context.getImageData(0, 0, context.canvas.width, context.canvas.height);
+  /** The picture, as RGBA of half the width and height that the camera of tests has. */
+  async picture() {
+    const image = await this.page.evaluate(() => {
+      const context = new OffscreenCanvas(320, 180).getContext("2d");
+      context.drawImage(document.getElementById("picture"), 0, 0, 320, 180);
+      const { width, height, data } = context.getImageData(0, 0, 320, 180);
       return { width, height, data: [...data] };
-    }, share);
+    });
     return { ...image, data: Uint8ClampedArray.from(image.data) };
   }
 

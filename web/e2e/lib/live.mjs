@@ -1,5 +1,6 @@
 // A page that goes live.
 
+import { TIMEOUT } from "./browser.mjs";
 import { CLOCK_PICTURE } from "./clock-picture.mjs";
 
 /** Script that has a tab draw its camera's pictures itself, with the time of capture burned in. The tab has to be seen, or they stand still. */
@@ -54,7 +55,7 @@ export class LivePage {
   /** Goes live, and returns the link to watch. */
   async goLive() {
     await this.page.click("#go");
-    await this.page.waitForFunction(() => globalThis.namecastLive.state === "live", undefined, { timeout: 60_000 }).catch(async (error) => {
+    await this.#until(() => globalThis.namecastLive.state === "live").catch(async (error) => {
       throw new Error(`not live: ${JSON.stringify({ notice: await this.notice(), errors: this.errors })}`, { cause: error });
     });
     return this.page.evaluate(() => globalThis.namecastLive.link);
@@ -70,14 +71,20 @@ export class LivePage {
   async chooseScreen() {
     await this.page.uncheck("#microphone");
     await this.page.check("input[value=screen]");
+    await this.#until(() => document.getElementById("preview").srcObject !== null && document.hidden);
     // A tab that is shared comes to the front.
     await this.page.bringToFront();
   }
 
   /** Waits until it is not live any more, and returns what it says. */
   async ended() {
-    await this.page.waitForFunction(() => globalThis.namecastLive.state === "not live" && document.querySelector(".notice") !== null);
+    await this.#until(() => globalThis.namecastLive.state === "not live" && document.querySelector(".notice") !== null);
     return this.notice();
+  }
+
+  /** Waits until `check` holds in the page, whether it is seen or not. */
+  #until(check) {
+    return this.page.waitForFunction(check, undefined, { timeout: TIMEOUT, polling: 50 });
   }
 
   notice() {

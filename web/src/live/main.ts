@@ -35,6 +35,8 @@ type State = "not live" | "starting" | "live" | "connecting";
 class Live {
   readonly #name = new URLSearchParams(location.search).get("name") || DEFAULT_NAME;
   #stream: MediaStream | undefined;
+  /** Its pictures. Requested at once, or nobody would see the one picture of a screen on which nothing moves. */
+  #pictures: ReadableStream<VideoFrame> | undefined;
   #worker: Worker | undefined;
   #figures: LiveFigures | undefined;
   #state: State = "not live";
@@ -82,11 +84,13 @@ class Live {
       return false;
     }
     this.#stream = stream;
+    const [picture] = stream.getVideoTracks();
+    this.#pictures = picture && frames(picture);
     for (const track of stream.getTracks()) {
       track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
     }
     element<HTMLVideoElement>("preview").srcObject = stream;
-    hint(stream.getVideoTracks().length > 0 ? "" : "Sound alone.");
+    hint(picture === undefined ? "Sound alone." : "");
     await listDevices(stream);
     return true;
   }
@@ -102,7 +106,7 @@ class Live {
       this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
       return;
     }
-    const stream = this.#stream;
+    const [stream, pictures] = [this.#stream, this.#pictures];
     if (stream === undefined) {
       // It ended meanwhile.
       unclaim();
@@ -117,7 +121,7 @@ class Live {
       secret: ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32))),
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
-      ...(picture === undefined ? {} : { video: { frames: frames<VideoFrame>(picture), rate: rateOf(picture) } }),
+      ...(picture === undefined || pictures === undefined ? {} : { video: { frames: pictures, rate: rateOf(picture) } }),
       ...(sound === undefined ? {} : { audio: frames<AudioData>(sound) }),
     };
     const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
@@ -167,7 +171,7 @@ class Live {
 
   #release(): void {
     this.#stream?.getTracks().forEach((track) => track.stop());
-    this.#stream = undefined;
+    [this.#stream, this.#pictures] = [undefined, undefined];
     element<HTMLVideoElement>("preview").srcObject = null;
   }
 

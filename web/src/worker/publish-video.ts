@@ -23,8 +23,12 @@ type Codec = (typeof CODECS)[number];
 
 /** Pictures that may wait for an encoder; the next is left out. */
 const MAX_QUEUED = 2;
-/** A screen on which nothing moves gives no pictures: the last one is sent again after this time, in milliseconds. */
-const REPEAT_AFTER = 250;
+/**
+ * A screen on which nothing moves gives no pictures, a camera in the dark fewer than it says. Those who watch request by the rate
+ * that the catalogue has, and would take a publisher that pauses for one that is gone: the last picture is sent again where the
+ * next is late by half an interval.
+ */
+const LATE = 1.5;
 
 /** One quality and its encoder. */
 interface Rung {
@@ -48,6 +52,7 @@ export class LiveVideo {
   #wantsKey = false;
   #lastTimestamp = -1;
   #last: VideoFrame | undefined;
+  /** When the last picture came, or should have. */
   #lastAt = 0;
 
   private constructor(host: VideoHost, codec: Codec, sizes: Quality[], rate: number) {
@@ -91,7 +96,7 @@ export class LiveVideo {
 
   /** Encodes what `reader` gives, `first` before it, until there is no more. */
   async run(reader: ReadableStreamDefaultReader<VideoFrame>, first: VideoFrame): Promise<void> {
-    const repeating = setInterval(() => this.#repeat(), REPEAT_AFTER / 2);
+    const repeating = setInterval(() => this.#repeat(), this.#interval / 2);
     try {
       for (let next: VideoFrame | undefined = first; next !== undefined; next = (await reader.read()).value) {
         this.#take(next);
@@ -156,11 +161,16 @@ export class LiveVideo {
 
   #repeat(): void {
     const now = performance.now();
-    if (this.#last !== undefined && now - this.#lastAt >= REPEAT_AFTER) {
-      const timestamp = this.#lastTimestamp + Math.round((now - this.#lastAt) * 1_000);
-      this.#lastAt = now;
-      this.#encode(this.#last.clone(), timestamp, now);
+    if (this.#last !== undefined && now - this.#lastAt >= LATE * this.#interval) {
+      // In the rhythm of the pictures before it, unless this thread stood still for longer.
+      this.#lastAt = Math.max(this.#lastAt + this.#interval, now - this.#interval);
+      this.#encode(this.#last.clone(), this.#lastTimestamp + Math.round(1_000 * this.#interval), now);
     }
+  }
+
+  /** Between two pictures, in milliseconds. */
+  get #interval(): number {
+    return 1_000 / this.#rate;
   }
 
   /** Encodes one picture in both qualities, or, if anybody is behind, in none: a position that one lacks would be of no use. */

@@ -12,6 +12,7 @@
 
 pub mod bindings;
 mod config;
+mod echo;
 mod files;
 mod outbox;
 mod publication;

@@ -5,10 +5,11 @@ use namecast_apps::Output;
 use namecast_apps::live::publisher::{EncodedFrame, FrameError};
 use namecast_apps::registration::RegistrationEvent;
 use namecast_forward::{FaceId, Node, Transmit};
-use namecast_units::{ByteSize, Instant, Random, Timestamp};
+use namecast_units::{ByteSize, Duration, Instant, Random, Timestamp};
 use serde::Serialize;
 
 use crate::config::{LiveConfig, LiveFrame};
+use crate::echo::Echoes;
 use crate::outbox::{Outbox, from_ms, hex};
 use crate::publication::{Publication, PublishError};
 use crate::transports::{
@@ -29,6 +30,7 @@ pub struct LiveTab {
     node: Node,
     publication: Publication,
     transports: Transports,
+    echoes: Echoes,
     wall_at_zero: Timestamp,
     /// SHA-256 of the public key that signs.
     key_digest: [u8; 32],
@@ -46,6 +48,8 @@ struct LiveFigures {
     frames_refused: u64,
     /// Interests of those who watch.
     interests: u64,
+    /// Of these, answered when they came, as what they request was there; others wait for it.
+    answered_at_once: u64,
     /// Data packets that answered them.
     data_sent: u64,
     /// Octets for transports.
@@ -71,6 +75,7 @@ impl LiveTab {
             node,
             publication,
             transports: Transports::default(),
+            echoes: Echoes::new(now, seed),
             wall_at_zero,
             key_digest,
             outbox: Outbox::default(),
@@ -89,6 +94,7 @@ impl LiveTab {
         transport: &Transport<'_>,
     ) -> Result<FaceId, FaceError> {
         let face = self.transports.add(&mut self.node, transport)?;
+        self.echoes.restart(now);
         self.register(now);
         Ok(face)
     }
@@ -137,10 +143,19 @@ impl LiveTab {
 
     /// A transport delivered a frame.
     pub fn handle_frame(&mut self, now: Instant, face: FaceId, frame: Vec<u8>) {
-        if self.transports.contains(face) {
+        if self.transports.contains(face) && !self.echoes.handle_frame(now, &frame) {
             self.node.handle_frame(now, face, Bytes::from(frame));
             self.turn(now);
         }
+    }
+
+    /// Sends a small Interest that the neighbour returns. Returns how long what is sent now waits for what was sent before it, as
+    /// those that came back show; `None` where none has.
+    pub fn probe(&mut self, now: Instant) -> Option<Duration> {
+        let neighbour = self.transports.newest()?;
+        let frame = self.echoes.send(now);
+        self.transmit(FaceId::from_number(neighbour.face), &frame);
+        self.echoes.queueing(now)
     }
 
     /// Does what is due. Early and repeated calls do nothing.
@@ -175,6 +190,7 @@ impl LiveTab {
             frames: counters.frames,
             frames_refused: counters.frames_refused,
             interests: produced.interests,
+            answered_at_once: produced.answered_at_once,
             data_sent: produced.data_sent,
             bytes_out: self.bytes_out,
             outbox_full: self.outbox_full,
@@ -199,11 +215,17 @@ impl LiveTab {
         if self.publication.has_face(face) {
             let both = both(self.wall_at_zero, now);
             self.publication.handle_frame(both, face, frame);
-        } else if self.outbox.len() + frame.len() > MAX_OUTBOX {
+        } else {
+            self.transmit(face, &frame);
+        }
+    }
+
+    fn transmit(&mut self, face: FaceId, frame: &[u8]) {
+        if self.outbox.len() + frame.len() > MAX_OUTBOX {
             self.outbox_full += 1;
         } else {
             self.bytes_out += frame.len() as u64;
-            self.outbox.transmit(face, &frame);
+            self.outbox.transmit(face, frame);
         }
     }
 

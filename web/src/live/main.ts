@@ -147,6 +147,7 @@ class Live {
       case "figures":
         this.#figures = report.figures;
         showFigures(report.figures);
+        showNotice("transport", report.figures.isNarrow ? narrow(report.figures) : "");
     }
   }
 
@@ -159,6 +160,7 @@ class Live {
     this.#worker?.terminate();
     this.#worker = undefined;
     this.#figures = undefined;
+    showNotice("transport", "");
     this.#release();
     this.#unclaim();
     element("share").hidden = true;
@@ -256,6 +258,12 @@ function showFigures({ qualities, sound, sent, dropped }: LiveFigures): void {
   );
   list.hidden = false;
   element("sent-none").hidden = true;
+}
+
+/** What is said while less is sent than could be. */
+function narrow({ qualities: [low] }: LiveFigures): string {
+  const size = low === undefined ? "" : `: ${low.width} × ${low.height}`;
+  return `Your connection does not carry all qualities at the moment, so all who watch get a lower one${size}.`;
 }
 
 function frames<T extends VideoFrame | AudioData>(track: MediaStreamTrack): ReadableStream<T> {

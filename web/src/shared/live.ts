@@ -31,6 +31,10 @@ export interface LiveFigures {
   sent: number;
   /** Pictures left out before encoding, as the encoder or the network was behind. */
   dropped: { encoder: number; network: number };
+  /** How long what goes to the node waits before it leaves, in milliseconds; less than 0: unknown. */
+  waits: number;
+  /** Whether less is sent than could be, as the connection does not carry all. */
+  isNarrow: boolean;
 }
 
 /** One quality of the picture. */

@@ -49,6 +49,8 @@ export interface LiveFrame {
 /** What the core counts. */
 export interface LiveCounters {
   interests: number;
+  /** Of these, answered when they came; others wait for what they request. */
+  answered_at_once: number;
   bytes_out: number;
 }
 
@@ -56,9 +58,16 @@ export interface LiveCounters {
 export interface LivePort extends CorePort {
   /** Publishes a frame that a `LiveFrame` describes as JSON, encoded until now. */
   publishFrame(frame: string, payload: Uint8Array, now: number): void;
+  /**
+   * Measures the way to the node, to be called a few times a second. Returns how long what is sent now waits for what was sent before
+   * it, in milliseconds; less than 0: unknown.
+   */
+  probe(now: number): number;
   keyDigest(): string;
   /** `LiveCounters` as JSON. */
   stats(): string;
+  /** Gives its memory back; nothing may be called any more. */
+  free(): void;
 }
 
 /** Octets of a segment, and parity in percent, as the commands have them. */

@@ -7,11 +7,16 @@ import { loadLive, type LiveCounters, type LiveFrame, type LivePort, type Stream
 import { LiveVideo } from "./publish-video.ts";
 import { Pump } from "./pump.ts";
 import type { RegistrationEvent, TabRecord } from "./records.ts";
+import { Uplink } from "./uplink.ts";
 
 /** How often the page gets figures, in milliseconds. */
 const FIGURES_INTERVAL = 500;
+/** How often the way to the node is looked at, in milliseconds. */
+const LOOK_INTERVAL = 200;
 /** How long the first picture or sound may take, in milliseconds: people may be asked for their leave. */
 const FIRST_LIMIT = 10_000;
+
+const NOTHING: LiveCounters = { interests: 0, answered_at_once: 0, bytes_out: 0 };
 
 /** What is captured, and the first piece of it. */
 interface Source<T> {
@@ -24,18 +29,27 @@ export class LiveSession {
   readonly #report: (report: LiveReport) => void;
   readonly #start: LiveStart;
   readonly #links: Links;
+  readonly #make: Awaited<ReturnType<typeof loadLive>>;
+  #uplink: Uplink | undefined;
   #video: LiveVideo | undefined;
   #audio: LiveAudio | undefined;
   #core: LivePort | undefined;
   #pump: Pump | undefined;
-  #link: Link | undefined;
+  /** The transport that is up, and the node at its other end. */
+  #link: { link: Link; node: NodeInfo } | undefined;
   #face: number | undefined;
+  #waits = -1;
+  /** What of the picture is sent: 0 is all. */
+  #level = 0;
+  /** Counters of the core when the way to the node was looked at. */
+  #looked: LiveCounters = NOTHING;
   #figuresAt = performance.now();
-  #bytesOut = 0;
+  #figured = NOTHING;
 
-  private constructor(start: LiveStart, report: (report: LiveReport) => void) {
+  private constructor(start: LiveStart, report: (report: LiveReport) => void, make: Awaited<ReturnType<typeof loadLive>>) {
     this.#start = start;
     this.#report = report;
+    this.#make = make;
     this.#links = new Links(
       {
         fetchNode: () => fetchNode(start.base),
@@ -54,32 +68,72 @@ export class LiveSession {
    * @throws Error if it cannot be encoded or published.
    */
   static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<void> {
-    const session = new LiveSession(start, report);
     const [make, video, audio] = await Promise.all([loadLive(), open(start.video?.frames, "picture"), open(start.audio, "sound")]);
+    const session = new LiveSession(start, report, make);
     const host = {
       publish: (frame: LiveFrame, payload: Uint8Array) => session.#publish(frame, payload),
-      isBehind: () => session.#link?.isBehind() === true,
+      isBehind: () => session.#link?.link.isBehind() === true,
       failed: (text: string) => report({ type: "failed", text }),
     };
     session.#video = video && (await LiveVideo.make(host, video.first, start.video?.rate ?? 30));
     session.#audio = audio && (await LiveAudio.make(host, audio.first));
-    session.#begin(make);
+    session.#begin();
     const running = [video && session.#video?.run(video.reader, video.first), audio && session.#audio?.run(audio.reader, audio.first)];
     await Promise.all(running);
   }
 
-  #begin(make: Awaited<ReturnType<typeof loadLive>>): void {
+  #begin(): void {
+    this.#publishStreams();
+    this.#report({ type: "key", digest: this.#core?.keyDigest() ?? "" });
+    void this.#links.connect();
+    setInterval(() => void this.#links.watch(), 1_000);
+    this.#uplink = this.#video && new Uplink(this.#video.levels);
+    setInterval(() => this.#look(), LOOK_INTERVAL);
+    setInterval(() => this.#figures(), FIGURES_INTERVAL);
+  }
+
+  /** Describes what is encoded now to those who watch: who watched before joins it, as after this tab was loaded anew. */
+  #publishStreams(): void {
     const streams = [this.#video?.description, this.#audio?.description].filter((stream): stream is StreamDescription => stream !== undefined);
     const { name, secret, ticket } = this.#start;
     const seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
     const config = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams, wall_at_zero_us: performance.timeOrigin * 1_000, seed };
-    this.#core = make(config, performance.now());
+    this.#pump?.close();
+    this.#core?.free();
+    this.#core = this.#make(config, performance.now());
+    [this.#looked, this.#figured] = [NOTHING, NOTHING];
     this.#pump = new Pump(this.#core, (record) => this.#handleRecord(record));
-    this.#report({ type: "key", digest: this.#core.keyDigest() });
-    void this.#links.connect();
-    setInterval(() => void this.#links.watch(), 1_000);
-    setInterval(() => this.#figures(), FIGURES_INTERVAL);
+    this.#faceUp();
     this.#pump.run();
+  }
+
+  /** Gives the core the transport that is up, if one is. */
+  #faceUp(): void {
+    const { link, node } = this.#link ?? {};
+    this.#face = link && this.#core?.faceUp(link.transport, link.mtu, node?.local === true, performance.now());
+  }
+
+  /** Sends less while the way to the node does not carry what those who watch request. */
+  #look(): void {
+    if (this.#face === undefined || this.#core === undefined) {
+      return;
+    }
+    const now = performance.now();
+    this.#waits = this.#core.probe(now);
+    this.#pump?.soon();
+    const [counters, before] = [this.#counters(), this.#looked];
+    this.#looked = counters;
+    const sample = { waits: this.#waits, interests: counters.interests - before.interests, late: counters.answered_at_once - before.answered_at_once };
+    const level = this.#uplink?.update(sample, now) ?? 0;
+    if (level !== this.#level) {
+      this.#level = level;
+      this.#video?.begin(level);
+      this.#publishStreams();
+    }
+  }
+
+  #counters(): LiveCounters {
+    return this.#core === undefined ? NOTHING : (JSON.parse(this.#core.stats()) as LiveCounters);
   }
 
   #publish(frame: LiveFrame, payload: Uint8Array): void {
@@ -88,8 +142,8 @@ export class LiveSession {
   }
 
   #linkUp(link: Link, node: NodeInfo): void {
-    this.#link = link;
-    this.#face = this.#core?.faceUp(link.transport, link.mtu, node.local, performance.now());
+    this.#link = { link, node };
+    this.#faceUp();
     this.#pump?.soon();
   }
 
@@ -135,14 +189,16 @@ export class LiveSession {
     const now = performance.now();
     const seconds = (now - this.#figuresAt) / 1_000;
     this.#figuresAt = now;
-    const { bytes_out } = JSON.parse(this.#core?.stats() ?? '{"bytes_out":0}') as LiveCounters;
-    const sent = (8 * (bytes_out - this.#bytesOut)) / seconds;
-    this.#bytesOut = bytes_out;
+    const counters = this.#counters();
+    const sent = (8 * (counters.bytes_out - this.#figured.bytes_out)) / seconds;
+    this.#figured = counters;
     const figures = {
       qualities: this.#video?.figures(seconds) ?? [],
       sound: this.#audio?.bitrate(seconds) ?? null,
       sent,
       dropped: { ...(this.#video?.dropped ?? { encoder: 0, network: 0 }) },
+      waits: this.#waits,
+      isNarrow: this.#level > 0,
     };
     this.#report({ type: "figures", figures });
   }

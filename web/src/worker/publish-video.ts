@@ -1,7 +1,7 @@
 import type { QualityFigures } from "../shared/live.ts";
 import { CaptureClock } from "./capture-clock.ts";
 import { message } from "./link.ts";
-import { qualities, type Quality } from "./publish-ladder.ts";
+import { levels, qualities, type Quality } from "./publish-ladder.ts";
 import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./publish-port.ts";
 
 /** What the picture needs of the rest. */
@@ -41,13 +41,13 @@ interface Rung {
 
 /** Encodes pictures in two qualities with key frames at the same pictures, so that who watches can change between them. */
 export class LiveVideo {
-  readonly description: StreamDescription;
   readonly dropped = { encoder: 0, network: 0 };
   readonly #host: VideoHost;
   readonly #codec: Codec;
+  readonly #levels: Quality[][];
   readonly #rate: number;
   readonly #clock = new CaptureClock();
-  readonly #rungs: Rung[];
+  #rungs: Rung[];
   #position = 0;
   #wantsKey = false;
   #lastTimestamp = -1;
@@ -55,27 +55,45 @@ export class LiveVideo {
   /** When the last picture came, or should have. */
   #lastAt = 0;
 
-  private constructor(host: VideoHost, codec: Codec, sizes: Quality[], rate: number) {
+  private constructor(host: VideoHost, codec: Codec, all: Quality[][], rate: number) {
     this.#host = host;
     this.#codec = codec;
+    this.#levels = all;
     this.#rate = rate;
-    this.#rungs = sizes.map((quality) => this.#rung(quality));
-    this.description = {
+    this.#rungs = this.#encoders(0);
+  }
+
+  /** How many levels there are for `begin`. */
+  get levels(): number {
+    return this.#levels.length;
+  }
+
+  /** What is sent, for the catalogue. */
+  get description(): StreamDescription {
+    const qualities = this.#rungs.map(({ quality }) => quality).toReversed();
+    return {
       name: "video",
       kind: "video",
-      codec: codec.codec,
-      rungs: sizes.toReversed().map(({ name, bitrate, width, height }) => ({
+      codec: this.#codec.codec,
+      rungs: qualities.map(({ name, bitrate, width, height }) => ({
         name,
         bitrate,
         width,
         height,
-        rate: { num: rate, den: 1 },
-        key_interval: rate,
-        codec_string: codec.codecString,
+        rate: { num: this.#rate, den: 1 },
+        key_interval: this.#rate,
+        codec_string: this.#codec.codecString,
       })),
       segment_size: SEGMENT_SIZE,
       parity_percent: PARITY_PERCENT,
     };
+  }
+
+  /** Encodes what this level has from now on: as another stream, which has to be published as one. */
+  begin(level: number): void {
+    this.#rungs.filter(({ encoder }) => encoder.state !== "closed").forEach(({ encoder }) => encoder.close());
+    this.#rungs = this.#encoders(level);
+    this.#position = 0;
   }
 
   /**
@@ -88,7 +106,7 @@ export class LiveVideo {
     for (const codec of CODECS) {
       const supported = await Promise.all(sizes.map((quality) => isSupported(encoderConfig(codec, quality, rate))));
       if (supported.every(Boolean)) {
-        return new LiveVideo(host, codec, sizes, rate);
+        return new LiveVideo(host, codec, levels(sizes), rate);
       }
     }
     throw new Error("this browser encodes neither H.264 nor VP8 nor VP9. Open this link in Chrome or Edge.");
@@ -115,6 +133,10 @@ export class LiveVideo {
       [sent.frames, sent.bits] = [0, 0];
       return figures;
     });
+  }
+
+  #encoders(level: number): Rung[] {
+    return (this.#levels[level] ?? []).map((quality) => this.#rung(quality));
   }
 
   #rung(quality: Quality): Rung {

@@ -67,7 +67,12 @@ export class Video {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timerAt = Infinity;
   #lastShownAt: number | undefined;
-  #lastPosition = -1;
+  /** Timestamps, as decoders get them: positions, with something added so that what comes later has a higher one. */
+  #lastShown = -1;
+  #newest = -1;
+  #added = 0;
+  /** The stream goes on somewhere else with the next frame. */
+  #isElsewhere = false;
   #capturedAt: number | null = null;
   #shownRung: string | null = null;
   /** Playback jumped, and nothing was shown since. */
@@ -135,7 +140,7 @@ export class Video {
    */
   discontinue(jump: boolean): void {
     this.#waitForKey = true;
-    this.#lastPosition = -1;
+    this.#isElsewhere = true;
     if (jump) {
       this.#queue.clear();
       this.#pending.clear();
@@ -216,7 +221,12 @@ export class Video {
       this.counts.undecodable += 1;
       return;
     }
-    const timestamp = record.position;
+    if (this.#isElsewhere) {
+      this.#isElsewhere = false;
+      this.#added = this.#newest + 1 - record.position;
+    }
+    const timestamp = record.position + this.#added;
+    this.#newest = timestamp;
     const fedAt = performance.now();
     this.#pending.set(timestamp, { record, dueAt: record.dueAt, cameLate: fedAt > record.dueAt, fedAt });
     try {
@@ -336,7 +346,7 @@ export class Video {
     if (frame !== undefined) {
       // Better an old picture than none, so the first is shown even if its time is over.
       const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined;
-      if (late || frame.record.position <= this.#lastPosition) {
+      if (late || frame.image.timestamp <= this.#lastShown) {
         // What was old already when it came was only needed to decode the next.
         this.counts.late += frame.cameLate ? 0 : 1;
       } else {
@@ -379,7 +389,7 @@ export class Video {
       this.counts.freezes += gap > FREEZE ? 1 : 0;
     }
     this.#lastShownAt = now;
-    this.#lastPosition = record.position;
+    this.#lastShown = image.timestamp;
     this.#capturedAt = record.capturedAt;
     this.#shownRung = record.rung;
     this.#host.rendered(record.position);

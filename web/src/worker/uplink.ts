@@ -10,7 +10,7 @@ export interface UplinkSample {
 /** Looks that are judged together: two seconds. */
 const LOOKS = 10;
 /** Mean waiting from which on the way is full, in milliseconds. */
-const FULL = 50;
+const FULL = 80;
 /**
  * Viewers request live pictures before they are there. Those who can get no more request less, and so later: where that many are
  * late, somebody does not see what he should. Waiting alone may be a radio link's way, and late requests alone are of those who join

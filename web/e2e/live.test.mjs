@@ -8,7 +8,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { captureFlags, isBlueAndRed, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
-import { linksOf, openLive } from "./lib/live.mjs";
+import { linksOf, openLive, VP8_ALONE } from "./lib/live.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
 
@@ -194,11 +194,11 @@ function upgrade(origin) {
 
 // The last one, as devices stay forbidden.
 describe("what is sent", () => {
-  test("is said to be gone when it is, and refused when it is not allowed; a screen is seen as it is shared", async () => {
+  test("is said to be gone when it is, and refused when it is not allowed; a screen is seen as it is shared, without H.264, too", async () => {
     const shared = await browser.context.newPage();
     // Blue on the left, red on the right.
     await shared.setContent(`<title>Shared</title><body style="background: linear-gradient(90deg, #2040ff 50%, #ff4020 50%)">`);
-    const live = await openLive(browser, links["/screen"]);
+    const live = await openLive(browser, links["/screen"], VP8_ALONE);
     let player;
     try {
       await live.goLive();
@@ -208,6 +208,7 @@ describe("what is sent", () => {
       await live.chooseScreen();
       player = await openPage(browser, await live.goLive());
       await player.untilStats("ten frames", ({ video }) => video.shown >= 10);
+      assert.deepEqual(new Set((await live.figures()).qualities.map(({ codec }) => codec)), new Set(["vp8"]));
       assert.ok(isBlueAndRed(await player.picture()), "the picture is not what is shared");
       await shared.close();
       assert.match(await live.ended(), /^The screen is not shared any more/);

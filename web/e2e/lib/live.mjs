@@ -29,6 +29,18 @@ export const CLOCK_CAMERA = `(() => {
   };
 })();`;
 
+/** Script that has the tab's workers encode with VP8 alone, as browsers do that have no licence for H.264. */
+export const VP8_ALONE = `(() => {
+  const script = (url) => \`import "\${url}";
+    const isSupported = VideoEncoder.isConfigSupported.bind(VideoEncoder);
+    VideoEncoder.isConfigSupported = async (config) => (config.codec === "vp8" ? isSupported(config) : { supported: false });\`;
+  globalThis.Worker = class extends Worker {
+    constructor(url, options) {
+      super(URL.createObjectURL(new Blob([script(url)], { type: "text/javascript" })), options);
+    }
+  };
+})();`;
+
 /** The first link of each name that a program with `--json` printed. */
 export async function linksOf(program) {
   const told = await program.until("links", async () => JSON.parse(/^\{.*\}$/m.exec(program.printed)[0]));

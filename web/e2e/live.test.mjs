@@ -8,6 +8,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { captureFlags, isBlueAndRed, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
+import { assertAccessible, SIZES } from "./lib/fits.mjs";
 import { linksOf, openLive, VP8_ALONE } from "./lib/live.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
@@ -121,6 +122,33 @@ function assertCameraS(numbers) {
 const lastOf = async (file) => JSON.parse((await readFile(file, "utf8")).trim().split("\n").at(-1));
 
 const routes = async () => (await (await fetch(`${server.url}status.json`)).json()).node.routes.map(({ prefix }) => prefix);
+
+describe("the page to go live", () => {
+  test("fits screens in both themes, with nothing that a screen reader stumbles over", async () => {
+    const live = await openLive(browser, links["/third"]);
+    const { page } = live;
+    try {
+      await assertAccessible(page, "before it is live");
+      await live.goLive();
+      await page.waitForSelector("#sent:not([hidden])");
+      for (const [width, height] of SIZES) {
+        await page.setViewportSize({ width, height });
+        for (const colorScheme of ["dark", "light"]) {
+          await page.emulateMedia({ colorScheme });
+          await assertAccessible(page, colorScheme);
+        }
+        const outside = await page.evaluate(() => {
+          const isInside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+          return ["#preview", "#end"].filter((selector) => !isInside(document.querySelector(selector).getBoundingClientRect()));
+        });
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+        assert.deepEqual({ outside, overflow }, { outside: [], overflow: 0 }, `${width} × ${height}`);
+      }
+    } finally {
+      await live.close();
+    }
+  });
+});
 
 describe("a link to go live", () => {
   // Both reach the node from elsewhere than its machine, as far as it can tell, so that nothing but the link lets them register.

@@ -65,6 +65,8 @@ describe("a tab that is live", () => {
     try {
       await player.untilStats("60 frames", ({ video }) => video.shown >= 60);
       assert.ok(await live.page.evaluate(() => document.hidden), "the tab that is live is seen");
+      // On this machine everybody may go live, and is told so.
+      assert.equal(await player.page.waitForSelector("#go-live:not([hidden])").then((link) => link.getAttribute("href")), "./live.html");
       assert.notEqual(pictureNumber(await player.picture()), undefined, "the picture is none of the camera's");
       assert.ok((await player.samples()).length >= 10, "fewer than ten clocks were read");
       const stats = await player.stats();
@@ -200,6 +202,7 @@ describe("a link to go live", () => {
     await check(at(foreign.url, links["/third"]), "refused_origin", /only in the page of this node/);
     await check(at(trusted.url, links["/third"]).replace(/#.*/, `#${"0".repeat(32)}`), "refused_token", /not one of this node's/);
     await check(at(trusted.url, links["/third"]).replace(/#.*/, ""), undefined, /link to go live|--allow-publish/);
+    assert.equal((await (await fetch(`${trusted.url}node.json`)).json()).local, false);
     const { status, text } = await upgrade("http://elsewhere.example");
     assert.equal(status, 403);
     assert.match(text, /pages of 'http:\/\/elsewhere.example' may not use this node/);

@@ -47,7 +47,7 @@ after(async () => {
   await home?.remove();
 });
 
-const tickets = async () => (await (await fetch(`${server.url}status.json`)).json()).tickets;
+const tickets = async () => (await (await fetch(`${server.url}status.json`)).json()).node.tickets;
 
 /** The same link, at another address of the node. */
 const at = (url, link) => link.replace(server.url, url);
@@ -196,6 +196,9 @@ describe("a link to go live", () => {
       await live.close();
     }
     await check(link, "refused_used", /used already/);
+    const metrics = await (await fetch(`${server.url}metrics`)).text();
+    assert.match(metrics, /^namecast_tickets_issued_total 4$/m);
+    assert.match(metrics, /^namecast_tickets_shown_total\{outcome="refused_used"\} [1-9]/m);
   });
 
   test("works nowhere else, nor does one that was made up", async () => {
@@ -238,7 +241,7 @@ describe("what is sent", () => {
       assert.match(await live.refused(), /does not let this page use the camera or microphone/);
       await live.chooseScreen();
       player = await openPage(browser, await live.goLive());
-      await player.untilStats("ten frames", ({ video }) => video.shown >= 10);
+      await player.untilStats("a picture", ({ video }) => video.shown >= 1);
       assert.deepEqual(new Set((await live.figures()).qualities.map(({ codec }) => codec)), new Set(["vp8"]));
       assert.ok(isBlueAndRed(await player.picture()), "the picture is not what is shared");
       await shared.close();

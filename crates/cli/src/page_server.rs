@@ -12,7 +12,6 @@ use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use namecast_net::Node;
-use namecast_net::tickets::Tickets;
 use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
@@ -64,7 +63,6 @@ struct Shared {
     config: Arc<PageConfig>,
     webtransport: Option<Arc<WebTransportListener>>,
     telemetry: Telemetry,
-    tickets: Tickets,
     streams: Router,
     pushes: Router,
 }
@@ -91,7 +89,6 @@ impl PageService {
                 config: Arc::new(config),
                 webtransport: webtransport.map(Arc::new),
                 telemetry,
-                tickets: Tickets::default(),
                 streams: Router::new(),
                 pushes: Router::new(),
             },
@@ -102,13 +99,6 @@ impl PageService {
     #[must_use]
     pub(crate) fn with_streams(mut self, streams: Router) -> Self {
         self.shared.streams = streams;
-        self
-    }
-
-    /// Tells what became of `tickets` beside the node's state.
-    #[must_use]
-    pub(crate) fn with_tickets(mut self, tickets: Tickets) -> Self {
-        self.shared.tickets = tickets;
         self
     }
 
@@ -442,7 +432,7 @@ async fn status_json(
     let Ok(status) = shared.node.status().await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "The node has stopped.\n").into_response();
     };
-    let mut status = json!({ "node": status, "tickets": shared.tickets.counters() });
+    let mut status = json!({ "node": status });
     if let Some(figures) = shared.telemetry.figures() {
         status["publisher"] = figures;
     }

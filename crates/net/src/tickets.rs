@@ -83,9 +83,11 @@ pub enum TicketRefusal {
     Used,
 }
 
-/// What became of tickets that were shown.
+/// What became of tickets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TicketCounters {
+    /// Issued.
+    pub issued: u64,
     /// Used for the first time.
     pub admitted: u64,
     /// Of those who had used one, shown again from another face.
@@ -117,6 +119,7 @@ impl Tickets {
             return Err(TicketsFull);
         }
         let token = key_store::random();
+        state.counters.issued += 1;
         state.tickets.push(Ticket {
             name,
             token: Sha256::digest(token).into(),
@@ -125,14 +128,15 @@ impl Tickets {
         Ok(token)
     }
 
-    /// What became of tickets that were shown.
-    pub fn counters(&self) -> TicketCounters {
-        self.lock().counters
+    /// What became of tickets; `None` if none were issued.
+    pub fn counters(&self) -> Option<TicketCounters> {
+        let counters = self.lock().counters;
+        (counters.issued > 0).then_some(counters)
     }
 
     /// Whether refusals are still to be logged.
     pub(crate) fn is_logging(&self) -> bool {
-        self.counters().refused() <= MAX_LOGGED
+        self.lock().counters.refused() <= MAX_LOGGED
     }
 
     /// Whether none was issued.
@@ -254,12 +258,13 @@ mod tests {
         let reloaded = show(&tickets, (token, ONE), "/cam", 302);
         assert_eq!(reloaded, Ok(Some(face(300))));
         let expected = TicketCounters {
+            issued: 1,
             admitted: 1,
             resumed: 1,
             refused_used: 1,
             ..TicketCounters::default()
         };
-        assert_eq!(tickets.counters(), expected);
+        assert_eq!(tickets.counters(), Some(expected));
     }
 
     /// None of what is refused uses the token up.
@@ -284,12 +289,13 @@ mod tests {
             assert_eq!(refused, Err(TicketRefusal::Token));
         }
         let expected = TicketCounters {
+            issued: 1,
             refused_token: 4,
             refused_name: 3,
             refused_origin: 2,
             ..TicketCounters::default()
         };
-        assert_eq!(tickets.counters(), expected);
+        assert_eq!(tickets.counters(), Some(expected));
         assert_eq!(show(&tickets, (token, ONE), "/cam", 300), Ok(None));
     }
 

@@ -103,7 +103,6 @@ impl Page {
         let streams = HlsServer::new(node.clone(), &config).router();
         let service = PageService::new(node.clone(), web, config, webtransport, telemetry);
         let service = service.with_streams(streams).with_pushes(pushes);
-        let service = service.with_tickets(invitations.tickets.clone());
         // What is after the # stays in the browser: no server, log or next page sees it.
         let link = |(name, token): &(Name, Token)| {
             let path = format!("live.html?name={name}#{}", page_server::hex(token));

@@ -260,6 +260,7 @@ impl Node {
         let status = self.query(Query::Status).await?;
         Ok(NodeStatus {
             readvertising: self.shared.readvertising.get().map(|it| it.status()),
+            tickets: self.config().management.tickets.counters(),
             ..status
         })
     }

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use super::face_table::FaceEntry;
 use super::{LinkState, ListenerEntry, Persistency, Plane};
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
+use crate::tickets::TicketCounters;
 
 /// Everything a node counts, at one moment.
 #[derive(Clone, Debug, Serialize)]
@@ -66,6 +67,9 @@ pub struct NodeStatus {
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readvertising: Option<ReadvertisingStatus>,
+    /// What became of tickets; nothing if none were issued.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tickets: Option<TicketCounters>,
     /// What the forwarder dropped, by reason; reasons that did not occur are left out.
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
@@ -319,6 +323,7 @@ impl NodeStatus {
             feedback: counters.feedback.into(),
             bundles: bundles(&counters.bundles),
             readvertising: None,
+            tickets: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
         }

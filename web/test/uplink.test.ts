@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { Uplink } from "../src/worker/uplink.ts";
 
-/** What the way is like: nobody waits, and everybody. */
+/** What the path is like: nobody waits, and everybody. */
 const FREE = { waits: 5, interests: 60, late: 2 };
 const FULL = { waits: 120, interests: 60, late: 25 };
 
-/** When the level changes, in seconds, and to what, if the way is at each time and level as `at` says. */
+/** When the level changes, in seconds, and to what, if the path is at each time and level as `at` says. */
 function changes(seconds: number, at: (second: number, level: number) => typeof FREE): [second: number, level: number][] {
   const uplink = new Uplink(3);
   const found: [number, number][] = [];
@@ -20,7 +20,7 @@ function changes(seconds: number, at: (second: number, level: number) => typeof 
   return found;
 }
 
-describe("the way to the node", () => {
+describe("the path to the node", () => {
   // The mean of ten looks is 85 ms with seven bad ones; less than a fifth of what they see is late with four: then 10 s begin.
   test("gets less while it is full, and more again once it has been free for a while", () => {
     expect(changes(60, (second) => (second >= 10 && second < 12.6 ? FULL : FREE))).toEqual([

@@ -1,4 +1,4 @@
-//! How long what leaves a tab waits on its way to the node at the other end.
+//! How long what leaves a tab waits on its path to the node at the other end.
 //!
 //! Small Interests for names that nobody has, for one hop: a node returns each with a Nack at once, and they wait where
 //! everything else waits that this tab sends. What they take longer than the quickest did is queue.
@@ -13,7 +13,7 @@ use namecast_units::{Duration, Instant, Random};
 const ECHO_SIZE: usize = 8;
 /// A Nack of such an Interest is no larger.
 const MAX_RETURNED: usize = 160;
-/// Interests that may be on their way; those before count as lost.
+/// Interests that may be under way; those before count as lost.
 const MAX_SENT: usize = 64;
 /// How long the quickest counts: paths change.
 const WINDOW: Duration = Duration::from_secs(30);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_is_bounded() {
+    fn what_is_under_way_is_bounded() {
         let mut echoes = Echoes::new(at(0), 1);
         let first = echoes.send(at(0));
         for sent in 0..MAX_SENT as u64 {

@@ -67,7 +67,7 @@ impl LiveTab {
         Ok(self.0.publish_frame(from_ms(now), &frame, payload)?)
     }
 
-    /// Measures the way to the node. Returns how long what is sent now waits for what was sent before it, in milliseconds; less
+    /// Measures the path to the node. Returns how long what is sent now waits for what was sent before it, in milliseconds; less
     /// than 0: that is not known yet.
     pub fn probe(&mut self, now: f64) -> f64 {
         let waits = self.0.probe(from_ms(now));

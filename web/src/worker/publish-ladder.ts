@@ -27,7 +27,7 @@ export function qualities(width: number, height: number): [Quality, Quality] {
   return [quality(high, 1), quality(low, 0.5)];
 }
 
-/** What is sent, from everything down to what the poorest way to the node still carries: both, the lower one, and that with half the bitrate. */
+/** What is sent, from everything down to what the poorest path to the node still carries: both, the lower one, and that with half the bitrate. */
 export function levels([high, low]: [Quality, Quality]): Quality[][] {
   const half = low.bitrate / 2;
   return [[high, low], [low], [{ ...low, name: `${half / 1_000}k`, bitrate: half }]];

@@ -59,7 +59,7 @@ export interface LivePort extends CorePort {
   /** Publishes a frame that a `LiveFrame` describes as JSON, encoded until now. */
   publishFrame(frame: string, payload: Uint8Array, now: number): void;
   /**
-   * Measures the way to the node, to be called a few times a second. Returns how long what is sent now waits for what was sent before
+   * Measures the path to the node, to be called a few times a second. Returns how long what is sent now waits for what was sent before
    * it, in milliseconds; less than 0: unknown.
    */
   probe(now: number): number;

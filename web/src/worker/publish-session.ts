@@ -11,7 +11,7 @@ import { Uplink } from "./uplink.ts";
 
 /** How often the page gets figures, in milliseconds. */
 const FIGURES_INTERVAL = 500;
-/** How often the way to the node is looked at, in milliseconds. */
+/** How often the path to the node is looked at, in milliseconds. */
 const LOOK_INTERVAL = 200;
 /** How long the first picture or sound may take, in milliseconds: people may be asked for their leave. */
 const FIRST_LIMIT = 10_000;
@@ -41,7 +41,7 @@ export class LiveSession {
   #waits = -1;
   /** What of the picture is sent: 0 is all. */
   #level = 0;
-  /** Counters of the core when the way to the node was looked at. */
+  /** Counters of the core when the path to the node was looked at. */
   #looked: LiveCounters = NOTHING;
   #figuresAt = performance.now();
   #figured = NOTHING;
@@ -113,7 +113,7 @@ export class LiveSession {
     this.#face = link && this.#core?.faceUp(link.transport, link.mtu, node?.local === true, performance.now());
   }
 
-  /** Sends less while the way to the node does not carry what those who watch request. */
+  /** Sends less while the path to the node does not carry what those who watch request. */
   #look(): void {
     if (this.#face === undefined || this.#core === undefined) {
       return;

@@ -1,4 +1,4 @@
-/** What the way to the node is like: since the last look, except where another time is named. */
+/** What the path to the node is like: since the last look, except where another time is named. */
 export interface UplinkSample {
   /** How long what is sent waits before it leaves, in milliseconds, now; less than 0: unknown. */
   waits: number;
@@ -9,25 +9,25 @@ export interface UplinkSample {
 
 /** Looks that are judged together: two seconds. */
 const LOOKS = 10;
-/** Mean waiting from which on the way is full, in milliseconds. */
+/** Mean waiting from which on the path is full, in milliseconds. */
 const FULL = 80;
 /**
  * Viewers request live pictures before they are there. Those who can get no more request less, and so later: where that many are
- * late, somebody does not see what he should. Waiting alone may be a radio link's way, and late requests alone are of those who join
+ * late, somebody does not see what he should. Waiting alone may be in the nature of a radio link, and late requests alone are of those who join
  * or look at the past.
  */
 const LATE_SHARE = 0.2;
 const MIN_INTERESTS = 20;
 /** How long viewers take to get used to something else, in milliseconds. */
 const SETTLING = 3_000;
-/** How long the way must be free before more is tried: doubles from the first to the last, in milliseconds. */
-const FIRST_PATIENCE = 10_000;
-const LAST_PATIENCE = 320_000;
+/** How long the path must be free before more is tried: doubles from the first to the last, in milliseconds. */
+const FIRST_PAUSE = 10_000;
+const LAST_PAUSE = 320_000;
 /** What goes well for so long was no mistake, in milliseconds. */
 const PROVEN = 30_000;
 
 /**
- * How much less than everything is to be sent, as the way to the node does not carry what those who watch request. Each of them
+ * How much less than everything is to be sent, as the path to the node does not carry what those who watch request. Each of them
  * takes what it can get and no more; but those of several qualities together may want more than there is, and then none gets a
  * whole picture.
  */
@@ -36,7 +36,7 @@ export class Uplink {
   #level = 0;
   #looks: UplinkSample[] = [];
   #freeSince: number | undefined;
-  #patience = FIRST_PATIENCE;
+  #pause = FIRST_PAUSE;
   #changedAt = -Infinity;
   /** Whether more was tried by the last change. */
   #wasTried = false;
@@ -57,10 +57,10 @@ export class Uplink {
     const since = now - this.#changedAt;
     if (isKnown && waits >= FULL && isLate && since >= SETTLING && this.#level + 1 < this.#levels) {
       if (this.#wasTried) {
-        this.#patience = since >= PROVEN ? FIRST_PATIENCE : Math.min(LAST_PATIENCE, 2 * this.#patience);
+        this.#pause = since >= PROVEN ? FIRST_PAUSE : Math.min(LAST_PAUSE, 2 * this.#pause);
       }
       this.#change(this.#level + 1, now);
-    } else if (this.#level > 0 && now - (this.#freeSince ?? now) >= this.#patience) {
+    } else if (this.#level > 0 && now - (this.#freeSince ?? now) >= this.#pause) {
       this.#change(this.#level - 1, now);
     }
     return this.#level;

@@ -92,11 +92,12 @@ async function run(count: number, before: (number: number) => void = () => undef
 
 const of = (rung: string): [number, boolean][] => published.filter((frame) => frame.rung === rung).map(({ position, key }) => [position, key]);
 
-describe("pictures in two qualities", () => {
+describe("pictures in three qualities", () => {
   test("have their key frames at the same positions, one a second", async () => {
     const { description } = await run(9);
     expect(description.codec).toBe("vp8");
     expect(description.rungs.map(({ name, width }) => [name, width])).toEqual([
+      ["150k", 320],
       ["300k", 320],
       ["1M", 640],
     ]);
@@ -104,13 +105,13 @@ describe("pictures in two qualities", () => {
     expect(of("1M").filter(([, key]) => key).map(([position]) => position)).toEqual([0, 4, 8]);
   });
 
-  test("are left out of both while one encoder or the network is behind, before they are encoded", async () => {
+  test("are left out of all while one encoder or the network is behind, before they are encoded", async () => {
     const { dropped } = await run(9, (number) => {
       (Encoder.all[1] as Encoder).encodeQueueSize = number === 2 ? 2 : 0;
       isBehind = number === 5 || number === 6;
     });
     expect(dropped).toEqual({ encoder: 1, network: 2 });
-    expect(Encoder.all.map(({ keys }) => keys.length)).toEqual([6, 6]);
+    expect(Encoder.all.map(({ keys }) => keys.length)).toEqual([6, 6, 6]);
     // Positions have no holes, and the key frame is where it would be without.
     expect(of("300k").map(([position]) => position)).toEqual([0, 1, 2, 3, 4, 5]);
     expect(of("1M").filter(([, key]) => key).map(([position]) => position)).toEqual([0, 4]);

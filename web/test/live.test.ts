@@ -42,13 +42,15 @@ describe("the clock of captured media", () => {
   });
 });
 
-test("there are two qualities, with even sides", () => {
+test("there are three qualities, with even sides", () => {
   expect(qualities(1_280, 720).map(({ name, width, height }) => [name, width, height])).toEqual([
     ["2M", 1_280, 720],
     ["500k", 640, 360],
+    ["250k", 640, 360],
   ]);
   expect(qualities(641, 359).map(({ width, height }) => [width, height])).toEqual([
     [642, 360],
+    [320, 180],
     [320, 180],
   ]);
   expect(qualities(20, 18)[1]).toMatchObject({ width: 16, height: 16 });

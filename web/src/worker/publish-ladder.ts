@@ -8,7 +8,7 @@ export interface Quality {
   bitrate: number;
 }
 
-/** Bitrates of both qualities, from which height on. */
+/** Bitrates of the first two qualities, from which height on. */
 const BITRATES: readonly [height: number, high: Bitrate, low: Bitrate][] = [
   [600, ["2M", 2_000_000], ["500k", 500_000]],
   [300, ["1M", 1_000_000], ["300k", 300_000]],
@@ -20,17 +20,15 @@ type Bitrate = [name: string, bitsPerSecond: number];
 /** Smallest side of a picture that encoders take, in pixels. */
 const SMALLEST = 16;
 
-/** The two qualities of pictures of this size, the better one first: as they are, and half as wide and high. */
-export function qualities(width: number, height: number): [Quality, Quality] {
+/**
+ * The qualities of pictures of this size, the best one first: as they are, half as wide and high, and that with half the bitrate, for
+ * connections that do not carry it.
+ */
+export function qualities(width: number, height: number): Quality[] {
   const [, high, low] = BITRATES.find(([from]) => height >= from) ?? [0, ["400k", 400_000], ["150k", 150_000]];
   const quality = ([name, bitrate]: Bitrate, share: number): Quality => ({ name, bitrate, width: even(width * share), height: even(height * share) });
-  return [quality(high, 1), quality(low, 0.5)];
-}
-
-/** What is sent, from everything down to what the poorest path to the node still carries: both, the lower one, and that with half the bitrate. */
-export function levels([high, low]: [Quality, Quality]): Quality[][] {
-  const half = low.bitrate / 2;
-  return [[high, low], [low], [{ ...low, name: `${half / 1_000}k`, bitrate: half }]];
+  const half = low[1] / 2;
+  return [quality(high, 1), quality(low, 0.5), quality([`${half / 1_000}k`, half], 0.5)];
 }
 
 /** Encoders take even sides only. */

@@ -39,7 +39,7 @@ export class LiveSession {
   #link: { link: Link; node: NodeInfo } | undefined;
   #face: number | undefined;
   #waits = -1;
-  /** What of the picture is sent: 0 is all. */
+  /** How many of the best qualities are left out. */
   #level = 0;
   /** Counters of the core when the path to the node was looked at. */
   #looked: LiveCounters = NOTHING;

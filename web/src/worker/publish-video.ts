@@ -1,7 +1,7 @@
 import type { QualityFigures } from "../shared/live.ts";
 import { CaptureClock } from "./capture-clock.ts";
 import { message } from "./link.ts";
-import { levels, qualities, type Quality } from "./publish-ladder.ts";
+import { qualities, type Quality } from "./publish-ladder.ts";
 import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./publish-port.ts";
 
 /** What the picture needs of the rest. */
@@ -39,12 +39,12 @@ interface Rung {
   sent: { frames: number; bits: number };
 }
 
-/** Encodes pictures in two qualities with key frames at the same pictures, so that who watches can change between them. */
+/** Encodes pictures in several qualities with key frames at the same pictures, so that who watches can change between them. */
 export class LiveVideo {
   readonly dropped = { encoder: 0, network: 0 };
   readonly #host: VideoHost;
   readonly #codec: Codec;
-  readonly #levels: Quality[][];
+  readonly #qualities: Quality[];
   readonly #rate: number;
   readonly #clock = new CaptureClock();
   #rungs: Rung[];
@@ -55,17 +55,17 @@ export class LiveVideo {
   /** When the last picture came, or should have. */
   #lastAt = 0;
 
-  private constructor(host: VideoHost, codec: Codec, all: Quality[][], rate: number) {
+  private constructor(host: VideoHost, codec: Codec, all: Quality[], rate: number) {
     this.#host = host;
     this.#codec = codec;
-    this.#levels = all;
+    this.#qualities = all;
     this.#rate = rate;
     this.#rungs = this.#encoders(0);
   }
 
-  /** How many levels there are for `begin`. */
+  /** How many qualities there are. */
   get levels(): number {
-    return this.#levels.length;
+    return this.#qualities.length;
   }
 
   /** What is sent, for the catalogue. */
@@ -89,10 +89,10 @@ export class LiveVideo {
     };
   }
 
-  /** Encodes what this level has from now on: as another stream, which has to be published as one. */
-  begin(level: number): void {
+  /** Leaves out so many of the best qualities from now on, and encodes the others as another stream, which has to be published as one. */
+  begin(left: number): void {
     this.#rungs.filter(({ encoder }) => encoder.state !== "closed").forEach(({ encoder }) => encoder.close());
-    this.#rungs = this.#encoders(level);
+    this.#rungs = this.#encoders(left);
     this.#position = 0;
   }
 
@@ -106,7 +106,7 @@ export class LiveVideo {
     for (const codec of CODECS) {
       const supported = await Promise.all(sizes.map((quality) => isSupported(encoderConfig(codec, quality, rate))));
       if (supported.every(Boolean)) {
-        return new LiveVideo(host, codec, levels(sizes), rate);
+        return new LiveVideo(host, codec, sizes, rate);
       }
     }
     throw new Error("this browser encodes neither H.264 nor VP8 nor VP9. Open this link in Chrome or Edge.");
@@ -135,8 +135,8 @@ export class LiveVideo {
     });
   }
 
-  #encoders(level: number): Rung[] {
-    return (this.#levels[level] ?? []).map((quality) => this.#rung(quality));
+  #encoders(left: number): Rung[] {
+    return this.#qualities.slice(left).map((quality) => this.#rung(quality));
   }
 
   #rung(quality: Quality): Rung {
@@ -195,7 +195,7 @@ export class LiveVideo {
     return 1_000 / this.#rate;
   }
 
-  /** Encodes one picture in both qualities, or, if anybody is behind, in none: a position that one lacks would be of no use. */
+  /** Encodes one picture in all qualities, or, if anybody is behind, in none: a position that one lacks would be of no use. */
   #encode(frame: VideoFrame, timestamp: number, capturedAt: number): void {
     const behind = this.#behind();
     if (behind !== undefined) {

@@ -1,5 +1,5 @@
-import { describe, expect, test } from "vitest";
-import { explain } from "../src/live/capture.ts";
+import { describe, expect, test, vi } from "vitest";
+import { capture, explain, farewell } from "../src/live/capture.ts";
 import { ticketOf } from "../src/live/ticket.ts";
 import { CaptureClock } from "../src/worker/capture-clock.ts";
 import { qualities } from "../src/worker/publish-ladder.ts";
@@ -61,4 +61,20 @@ test("what is missing is said with what to do", () => {
   expect(explain(refused, { picture: "camera", microphone: true })).toMatch(/Allow it/);
   const none = Object.assign(new Error("x"), { name: "NotFoundError" });
   expect(explain(none, { picture: "camera", microphone: false })).toMatch(/no camera\. Plug one in/);
+});
+
+test("of several devices those are named that there are none of", async () => {
+  const mediaDevices = {
+    getUserMedia: () => Promise.reject(Object.assign(new Error("x"), { name: "NotFoundError" })),
+    enumerateDevices: () => Promise.resolve([{ kind: "videoinput" }]),
+  };
+  vi.stubGlobal("isSecureContext", true);
+  vi.stubGlobal("navigator", { mediaDevices });
+  for (const name of ["VideoEncoder", "AudioEncoder", "MediaStreamTrackProcessor"]) {
+    vi.stubGlobal(name, Object);
+  }
+  await expect(capture({ picture: "camera", microphone: true })).rejects.toThrow("There is no microphone. Plug one in");
+  await expect(capture({ picture: "screen", microphone: false })).rejects.toThrow("This browser cannot share a screen");
+  expect(farewell("video", "camera")).toMatch(/^The camera is gone/);
+  vi.unstubAllGlobals();
 });

@@ -112,12 +112,12 @@ describe("a tab that is live", () => {
   });
 });
 
-/** Fails unless these are the camera's pictures, in its order but for a few that were lost. */
+/** Fails unless these are the camera's pictures, in its order but for some that were lost or sent again. */
 function assertCameraS(numbers) {
-  assert.ok(numbers.length >= 60, `${numbers.length} pictures`);
-  assert.ok(!numbers.includes(undefined), numbers.join());
-  const steps = numbers.slice(1).map((number, index) => (number - numbers[index] + 30) % 30);
-  assert.ok(steps.filter((step) => step === 1).length > 0.8 * steps.length, numbers.join());
+  const seen = numbers.filter((number) => number !== undefined);
+  assert.ok(seen.length >= 60 && seen.length >= 0.9 * numbers.length, numbers.join());
+  const steps = seen.slice(1).map((number, index) => (number - seen[index] + 30) % 30);
+  assert.ok(steps.filter((step) => step === 1).length > 0.5 * steps.length, numbers.join());
 }
 
 /** The last line of a file of figures. */

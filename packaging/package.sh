@@ -23,7 +23,7 @@ foreign=$(grep -vE "$LIBRARIES" <<<"$libraries" || true)
 [ -z "$foreign" ] || fail "the binary is linked with more than the C library: $foreign"
 glibc=$(objdump -T "$binary" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d _ -f 2)
 newest=$(printf '%s\n' "$glibc" "$MAX_GLIBC" | sort -V | tail -n 1)
-[ "$newest" = "$MAX_GLIBC" ] || fail "the binary needs glibc $glibc: build it on Debian 12, which has $MAX_GLIBC, or in packaging/Containerfile"
+[ "$newest" = "$MAX_GLIBC" ] || fail "the binary needs glibc $glibc: build it on Debian 12, which has $MAX_GLIBC"
 
 version=$("$binary" --version | cut -d ' ' -f 2)
 architecture=$(dpkg --print-architecture)

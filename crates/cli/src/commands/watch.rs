@@ -114,8 +114,10 @@ fn problem(figures: &Stats, wants_live: bool) -> Option<String> {
     let name = &figures.name;
     let has_frames = figures.video.is_some() || figures.audio.is_some();
     match (figures.state, figures.liveness) {
+        // Samples of data come when they come.
+        ("playing" | "starved", _) if !has_frames => None,
         ("playing", "recorded") if wants_live => Some(format!("{name} is not live, but recorded")),
-        ("playing", "unconfirmed") if wants_live && has_frames => {
+        ("playing", "unconfirmed") if wants_live => {
             Some(format!("the publisher of {name} does not answer"))
         }
         ("playing", _) => None,

@@ -22,8 +22,9 @@ use axum_server::accept::DefaultAcceptor;
 use clap::Args;
 use namecast_command::report::{StatsFile, print_error, print_line};
 use namecast_command::{Run, parse_address};
+use namecast_forward::Drops;
 use namecast_net::web::{self, Purpose, Scheme, WebConfig, WebRequest};
-use namecast_net::{Clock, LinkState, Node, NodeStatus};
+use namecast_net::{Clock, LinkDrop, LinkState, Node, NodeStatus};
 #[cfg(feature = "lab")]
 use namecast_units::ByteSize;
 use namecast_units::{Duration, Instant};
@@ -252,7 +253,7 @@ impl Telemetry {
             let trace = Value::Null;
             json!({
                 "health": { "ok": problems.is_empty() },
-                "node": node.and_then(Result::ok),
+                "node": node.and_then(Result::ok).map(with_all_reasons),
                 "own": state.figures,
                 "web": { "servers": web },
                 "trace": trace,
@@ -350,6 +351,21 @@ impl Telemetry {
             )
             .with_state(self.clone())
     }
+}
+
+/// Reasons for drops that did not occur count zero: of a series that begins with 1, Prometheus sees no increase.
+fn with_all_reasons(mut status: NodeStatus) -> NodeStatus {
+    for (reason, _) in Drops::default().iter() {
+        status.drops.entry(reason.name()).or_default();
+    }
+    for reason in LinkDrop::ALL {
+        status.link_drops.entry(reason.name()).or_default();
+    }
+    for listener in &mut status.listeners {
+        let refused = listener.drops.entry(LinkDrop::TooManyFaces.name());
+        refused.or_default();
+    }
+    status
 }
 
 /// Keeps pages of other sites from reading what is for this machine, under whatever name they reach it.

@@ -23,7 +23,7 @@ foreign=$(grep -vE "$LIBRARIES" <<<"$libraries" || true)
 [ -z "$foreign" ] || fail "the binary is linked with more than the C library: $foreign"
 glibc=$(objdump -T "$binary" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 | cut -d _ -f 2)
 newest=$(printf '%s\n' "$glibc" "$MAX_GLIBC" | sort -V | tail -n 1)
-[ "$newest" = "$MAX_GLIBC" ] || fail "the binary needs glibc $glibc: build it on Debian 12, which has $MAX_GLIBC, or in packaging/Containerfile"
+[ "$newest" = "$MAX_GLIBC" ] || fail "the binary needs glibc $glibc: build it on Debian 12, which has $MAX_GLIBC"
 
 version=$("$binary" --version | cut -d ' ' -f 2)
 architecture=$(dpkg --print-architecture)
@@ -34,6 +34,9 @@ rm -rf "$tree"
 mkdir -p "$tree"/{usr/bin,usr/lib/systemd/system,usr/share/doc/namecast,etc/namecast,DEBIAN}
 install -m 755 "$binary" "$tree/usr/bin/namecast"
 strip "$tree/usr/bin/namecast"
+# The same commit makes the same pages.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
 # A page that is not in the binary is served to nobody.
 grep -aq '<title>Namecast' "$tree/usr/bin/namecast" || fail "the page is not in $binary: run 'make build', which builds the page before it"
 "$binary" generate "$tree/usr/share"

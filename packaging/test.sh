@@ -42,8 +42,9 @@ read -ra environment <<<"$(setting Environment)"
 env -i "${environment[@]}" "$(command -v chroot)" "$ROOT" "${command[@]}" >"$ROOT/tmp/log" 2>&1 &
 service=$!
 ask() { chroot "$ROOT" /usr/bin/namecast "$@" 2>"$ROOT/tmp/asked" </dev/null; }
+# It answers before it has said everything.
 for _ in $(seq 100); do
-  ask status --connect unix:///run/namecast/forwarder.sock >"$ROOT/tmp/status" && break
+  ask status --connect unix:///run/namecast/forwarder.sock >"$ROOT/tmp/status" && grep -q '^Page: ' "$ROOT/tmp/log" && break
   kill -0 "$service" 2>/dev/null || { cat "$ROOT/tmp/log" >&2; fail "the service ended"; }
   sleep 0.1
 done

@@ -4,6 +4,7 @@
 #   scripts/install.sh demo    ffmpeg, a C compiler, a WebAssembly toolchain, the page's npm packages
 #   scripts/install.sh test    the same, Chromium, rustfmt and clippy, Python's virtual environments
 #   scripts/install.sh wasm    the WebAssembly toolchain
+#   scripts/install.sh page    what builds the page, as far as that takes no rights: rustup's toolchain, npm packages
 #   scripts/install.sh deny    cargo-deny
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -122,6 +123,10 @@ case ${1:-} in
     npm_packages
     ;;
   wasm) wasm ;;
+  page)
+    scripts/wasm-toolchain.sh >/dev/null || rustup_target || fail "no WebAssembly toolchain: 'scripts/install.sh wasm' installs one"
+    npm_packages
+    ;;
   deny) cargo_program cargo-deny ;;
-  *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -161,3 +161,52 @@ fn a_wish_is_obeyed() {
     machine.wish = Some("something");
     assert_eq!(machine.run("install.sh", &["wasm"]).status.code(), Some(2));
 }
+
+/// What a release build of the program does about its page, in a copy of the tree in which `cargo` and the installation are stand-ins: Cargo
+/// shows lines that begin with `cargo::error=`, and ends with them.
+#[test]
+fn a_release_build_builds_the_page_that_is_missing_or_says_what_does() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("install-page");
+    let _ = fs::remove_dir_all(&copy);
+    for directory in ["scripts", "crates/cli", "web/dist"] {
+        fs::create_dir_all(copy.join(directory)).unwrap();
+    }
+    let script = copy.join("build-script");
+    let compiled = Command::new("rustc")
+        .args(["--edition", "2024", "-o"])
+        .args([&script, &root.join("crates/cli/build.rs")])
+        .status();
+    assert!(compiled.unwrap().success());
+    let write = |path: &str, text: &str| {
+        let path = copy.join(path);
+        fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    write(
+        "cargo",
+        r#"echo "cargo $*" >> log; : > web/dist/index.html"#,
+    );
+    let build = |profile: &str, wish: &str| {
+        let mut build = Command::new(&script);
+        build.env("CARGO_MANIFEST_DIR", copy.join("crates/cli"));
+        build
+            .env("CARGO", copy.join("cargo"))
+            .env("PROFILE", profile);
+        let output = build.env("NAMECAST_PAGE", wish).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let errors = printed.lines().filter(|it| it.starts_with("cargo::error="));
+        let log = fs::read_to_string(copy.join("log")).unwrap_or_default();
+        (errors.count(), log)
+    };
+    write("scripts/install.sh", "exit 1");
+    let nothing = String::new();
+    assert_eq!(build("debug", ""), (0, nothing.clone()));
+    assert_eq!(build("release", "none"), (0, nothing.clone()));
+    assert_eq!(build("release", ""), (1, nothing));
+    write("scripts/install.sh", r#"echo "install $*" >> log"#);
+    let built = "install page\ncargo xtask web\n".to_owned();
+    assert_eq!(build("release", ""), (0, built.clone()));
+    // Now it is there.
+    assert_eq!(build("release", ""), (0, built));
+}

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::telemetry::Telemetry;
-use crate::web_listener::{self, WebServer};
+use crate::web_listener::{WebCounters, WebServer};
 
 /// Ports tried after the one that was asked for.
 const MORE_PORTS: u16 = 20;
@@ -114,11 +114,9 @@ impl PageService {
     /// # Errors
     /// If the socket has no address.
     pub(crate) fn start(&self, listener: TcpListener) -> std::io::Result<WebServer> {
-        let address = listener.local_addr()?;
-        let router = self.router(Scheme::Http);
-        let config = self.shared.web.config().clone();
-        let serving = web_listener::serve(listener, DefaultAcceptor::new(), config, router);
-        Ok(WebServer::run(address, serving))
+        let counters = self.counters("http", &listener)?;
+        let (config, router) = (self.shared.web.config(), self.router(Scheme::Http));
+        WebServer::start(listener, DefaultAcceptor::new(), config, router, counters)
     }
 
     /// Starts to serve on `listener` over TLS, as `config` is at the time of each connection. Pages from elsewhere than the
@@ -131,12 +129,18 @@ impl PageService {
         listener: TcpListener,
         config: RustlsConfig,
     ) -> std::io::Result<WebServer> {
-        let limits = self.shared.web.config().clone();
+        let counters = self.counters("https", &listener)?;
+        let (limits, router) = (self.shared.web.config(), self.router(Scheme::Https));
         let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout);
-        let address = listener.local_addr()?;
-        let router = self.router(Scheme::Https);
-        let serving = web_listener::serve(listener, acceptor, limits, router);
-        Ok(WebServer::run(address, serving))
+        WebServer::start(listener, acceptor, limits, router, counters)
+    }
+
+    /// Counters of a server on `listener`, which are among the metrics.
+    fn counters(&self, scheme: &str, listener: &TcpListener) -> std::io::Result<Arc<WebCounters>> {
+        let counters = Arc::default();
+        let uri = format!("{scheme}://{}", listener.local_addr()?);
+        self.shared.telemetry.observe_web(uri, &counters);
+        Ok(counters)
     }
 
     /// All routes of a server that is reached by `scheme`.

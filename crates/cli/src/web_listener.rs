@@ -5,6 +5,7 @@ use core::task::{Context, Poll, ready};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -13,6 +14,7 @@ use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
 use namecast_net::web::WebConfig;
 use namecast_units::Duration;
+use serde_json::{Value, json};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
@@ -28,6 +30,43 @@ const MAX_LINGERING: usize = 256 * 1024;
 /// What answers the requests of one connection.
 type Service = AddExtension<Router, ConnectInfo<SocketAddr>>;
 
+/// What became of connections to a web server.
+#[derive(Debug, Default)]
+pub(crate) struct WebCounters {
+    accepted: AtomicU64,
+    ended: AtomicU64,
+    refused_full: AtomicU64,
+    refused_handshake: AtomicU64,
+    refused_foreign: AtomicU64,
+}
+
+impl WebCounters {
+    /// A request came from a page of another site, or under another's name.
+    pub(crate) fn refused_foreign(&self) {
+        count(&self.refused_foreign);
+    }
+
+    /// The same, for programs, by the names that metrics have.
+    pub(crate) fn figures(&self, uri: &str) -> Value {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (accepted, ended) = (load(&self.accepted), load(&self.ended));
+        json!({
+            "uri": uri,
+            "accepted": accepted,
+            "open": accepted.saturating_sub(ended),
+            "refused": {
+                "full": load(&self.refused_full),
+                "handshake": load(&self.refused_handshake),
+                "foreign": load(&self.refused_foreign),
+            },
+        })
+    }
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
 /// A running web server. Dropping it stops it.
 #[derive(Debug)]
 #[must_use = "dropping the server stops it"]
@@ -42,15 +81,45 @@ impl WebServer {
         self.address
     }
 
-    pub(crate) fn run(
-        address: SocketAddr,
-        serving: impl Future<Output = std::io::Result<()>> + Send + 'static,
-    ) -> Self {
+    /// Takes connections through `acceptor` and serves `router`, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
+    /// it.
+    ///
+    /// # Errors
+    /// If the socket has no address.
+    pub(crate) fn start<A>(
+        listener: TcpListener,
+        acceptor: A,
+        config: &WebConfig,
+        router: Router,
+        counters: Arc<WebCounters>,
+    ) -> io::Result<Self>
+    where
+        A: Accept<TcpStream, Service, Service = Service> + Clone + Send + Sync + 'static,
+        A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
+        A::Future: Send + 'static,
+    {
+        let address = listener.local_addr()?;
+        let bounded = Bounded {
+            acceptor,
+            places: Arc::new(Semaphore::new(config.max_connections)),
+            first_timeout: config.header_timeout,
+            send_timeout: config.send_timeout,
+            counters,
+        };
+        let mut server = axum_server::from_tcp(listener.into_std()?)?.acceptor(bounded);
+        let builder = server.http_builder();
+        *builder = builder.clone().http1_only();
+        builder
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(config.header_timeout)
+            .max_buf_size(config.max_header_size.max(MIN_HEADER_SIZE));
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(async move {
             // Connections that are open end with the process: a page's WebSocket would never end by itself.
             tokio::select! {
-                result = serving => {
+                result = server.serve(service) => {
                     if let Err(error) = result {
                         tracing::error!("web server: {error}");
                     }
@@ -58,45 +127,11 @@ impl WebServer {
                 _ = stopped => {}
             }
         });
-        Self {
+        Ok(Self {
             address,
             _stop: stop,
-        }
+        })
     }
-}
-
-/// Takes connections through `acceptor` and serves `router`, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
-/// it.
-///
-/// # Errors
-/// If the socket cannot be listened on any more.
-pub(crate) async fn serve<A>(
-    listener: TcpListener,
-    acceptor: A,
-    config: WebConfig,
-    router: Router,
-) -> io::Result<()>
-where
-    A: Accept<TcpStream, Service, Service = Service> + Clone + Send + Sync + 'static,
-    A::Stream: AsyncRead + AsyncWrite + Unpin + Send,
-    A::Future: Send + 'static,
-{
-    let bounded = Bounded {
-        acceptor,
-        places: Arc::new(Semaphore::new(config.max_connections)),
-        first_timeout: config.header_timeout,
-        send_timeout: config.send_timeout,
-    };
-    let mut server = axum_server::from_tcp(listener.into_std()?)?.acceptor(bounded);
-    let builder = server.http_builder();
-    *builder = builder.clone().http1_only();
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(config.header_timeout)
-        .max_buf_size(config.max_header_size.max(MIN_HEADER_SIZE));
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    server.serve(service).await
 }
 
 /// Accepts connections while there are places for them.
@@ -106,6 +141,7 @@ struct Bounded<A> {
     places: Arc<Semaphore>,
     first_timeout: Duration,
     send_timeout: Duration,
+    counters: Arc<WebCounters>,
 }
 
 impl<A> Accept<TcpStream, Service> for Bounded<A>
@@ -127,14 +163,21 @@ where
         let prepared = Ok::<_, io::Error>(());
         let accepting = self.acceptor.accept(stream, service);
         let first_timeout = self.first_timeout;
+        let counters = Arc::clone(&self.counters);
         Box::pin(async move {
-            let place = place.map_err(io::Error::other)?;
+            let place = place.map_err(|error| {
+                count(&counters.refused_full);
+                io::Error::other(error)
+            })?;
             prepared?;
-            let (stream, service) = accepting.await?;
+            let accepted = accepting.await;
+            let (stream, service) = accepted.inspect_err(|_| count(&counters.refused_handshake))?;
+            count(&counters.accepted);
             let stream = Placed {
                 stream,
                 silence: Some(Box::pin(tokio::time::sleep(first_timeout))),
                 lingering: None,
+                counters,
                 _place: place,
             };
             Ok((stream, service))
@@ -149,7 +192,14 @@ struct Placed<T> {
     silence: Option<Pin<Box<tokio::time::Sleep>>>,
     /// Since it was ended here: until when it is still read, and how many octets more.
     lingering: Option<(Pin<Box<tokio::time::Sleep>>, usize)>,
+    counters: Arc<WebCounters>,
     _place: OwnedSemaphorePermit,
+}
+
+impl<T> Drop for Placed<T> {
+    fn drop(&mut self) {
+        count(&self.counters.ended);
+    }
 }
 
 impl<T: AsyncRead + Unpin> AsyncRead for Placed<T> {

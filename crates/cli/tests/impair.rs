@@ -48,10 +48,17 @@ fn the_command_tells_what_happened() {
         "--stats",
         stats,
         "--json",
+        "--metrics",
+        "127.0.0.1:0",
     ]);
     assert!(succeeds, "{errors}");
-    let first: serde_json::Value =
-        serde_json::from_str(output.lines().next().expect("a line")).expect("JSON");
+    let mut lines = output
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON"));
+    let observed = lines.next().expect("a line");
+    let url = observed["metrics"].as_str();
+    assert!(url.is_some_and(|url| url.starts_with("http://127.0.0.1:") && !url.contains(":0/")));
+    let first = lines.next().expect("a line");
     assert!(
         first["listen"]
             .as_str()

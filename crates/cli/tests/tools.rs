@@ -7,11 +7,11 @@ mod program;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use program::{Program, command, start_publisher, until};
+use program::{Program, command, fetch, start_publisher, until};
 use serde_json::Value;
 
 /// Runs a command with variables in its environment, and `client.conf` as it is at `home`.
@@ -241,4 +241,56 @@ fn the_page_and_its_websocket_are_served_with_a_certificate_of_files() {
         "{refused}"
     );
     assert!(ping("second.pem").status.success());
+}
+
+/// The address of the metrics of a command, which says it on standard error.
+fn observed(home: &Path, arguments: &str) -> (Program, String) {
+    let mut command = command(home, &format!("{arguments} --metrics 127.0.0.1:0"));
+    command.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut program = Program(command.spawn().unwrap());
+    let mut line = String::new();
+    let errors = program.0.stderr.take().unwrap();
+    BufReader::new(errors).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("Metrics: ").expect("the address");
+    (program, url.to_owned())
+}
+
+#[test]
+fn what_runs_until_it_is_interrupted_has_metrics_and_health() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let (_forwarder, about) = forwarder(home, "");
+    let face = about["faces"][0].as_str().unwrap();
+    fs::write(home.join("file"), "content").unwrap();
+    let ping = "ping /here --interval 10ms";
+    let lost = "ping /nobody --interval 10ms";
+    let problem = "/nobody does not answer\n";
+    let mut running = Vec::new();
+    for (arguments, metric, health) in [
+        (
+            "put /a file",
+            "namecast_object_size_bytes 7.0",
+            (200, "ok\n"),
+        ),
+        (
+            "ping /here --serve",
+            "namecast_ping_served_total ",
+            (200, "ok\n"),
+        ),
+        (ping, "namecast_ping_rtt_seconds_count ", (200, "ok\n")),
+        (lost, "outcome=\"nacked\"} 1", (503, problem)),
+    ] {
+        let (program, url) = observed(home, &format!("{arguments} --connect {face}"));
+        running.push(program);
+        until(metric, || fetch(&url).1.contains(metric).then_some(()));
+        let text = fetch(&url).1;
+        assert!(
+            text.contains("namecast_web_connections_total{server=\"http://127.0.0.1:"),
+            "{text}"
+        );
+        let of_health = url.replace("/metrics", "/health");
+        until(health.1, || {
+            (fetch(&of_health) == (health.0, health.1.to_owned())).then_some(())
+        });
+    }
 }

@@ -8,7 +8,7 @@ use clap::Args;
 use namecast_units::{Duration, ParseQuantityError, parse_count};
 
 /// How long a command runs, and what it tells.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Run {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]

@@ -18,10 +18,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use namecast_command::Logs;
+use namecast_command::report::StatsFile;
 
 use bench::Bench;
 use experiment::Simulator;
 use experiment::arguments::ExperimentArguments;
+use impair::Report;
 use impair::arguments::Impair;
 pub use namecast_forward as forward;
 use namecast_forward::Hop;
@@ -36,6 +38,14 @@ use namecast_units::Instant;
 pub enum Command {
     /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
     Impair(Box<Impair>),
+    /// What ends by itself.
+    #[command(flatten)]
+    Study(Study),
+}
+
+/// What a laboratory does until it is done.
+#[derive(Debug, Subcommand)]
+pub enum Study {
     /// Measure, as ratios to a raw limit taken in the same run.
     Bench(Bench),
     /// Repeat figures and tables of papers: list, run, report.
@@ -105,9 +115,13 @@ impl Laboratory {
     /// What went wrong, with what to do next.
     pub async fn carry_out(self, command: Command) -> anyhow::Result<()> {
         match command {
-            Command::Impair(arguments) => impair::command::run(*arguments).await,
-            Command::Bench(arguments) => bench::run(arguments).await,
-            Command::Experiment(arguments) => {
+            Command::Impair(arguments) => {
+                let mut stats = StatsFile::create(arguments.run.stats.as_deref())?;
+                let write = |report: &Report, is_final| stats.write(report, is_final);
+                impair::run(*arguments, write).await
+            }
+            Command::Study(Study::Bench(arguments)) => bench::run(arguments).await,
+            Command::Study(Study::Experiment(arguments)) => {
                 experiment::command::run(arguments, self.simulator).await
             }
         }

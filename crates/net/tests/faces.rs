@@ -394,6 +394,8 @@ async fn datagrams_make_no_more_faces_than_allowed() {
     })
     .await;
     assert_eq!(faces_of(&status, "udp4://"), 2);
+    let counted = &status.listeners[0];
+    assert_eq!((counted.accepted, counted.open), (2, 2));
     drop(listener);
     let status = status_with(&node, "no listener", |status| status.listeners.is_empty()).await;
     assert_eq!(faces_of(&status, "udp4://"), 0);

@@ -108,6 +108,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         let object = json!({ "name": name.to_string(), "store": store });
         print_line(object)?;
     }
+    let mut store_failures = 0;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
@@ -127,6 +128,10 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
             _ = tick.tick() => {
                 archiving.route_streams().await?;
                 let figures = archiving.figures();
+                if figures.store_failures > store_failures {
+                    store_failures = figures.store_failures;
+                    stats.on_trouble("store", &format!("what came is not kept: {store} fails"));
+                }
                 stats.write(&figures, false)?;
                 progress.show(&figures.line());
             }

@@ -97,7 +97,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
-                Happened::Trouble(text) => stats.tell_trouble("input", &text, &mut progress),
+                Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
                     progress.say("The input is over.");
                     break outcome;
@@ -109,6 +109,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
                 archiving.route_streams().await?;
                 let mut figures = publishing.figures().await;
                 figures.archive = Some(archiving.figures());
+                stats.set_problem("input", publishing.problem());
                 stats.write(&figures, false)?;
                 progress.show(&format!("  {}", figures.line()));
             }

@@ -5,6 +5,8 @@ mod demo;
 mod exchange;
 mod forwarder;
 mod generate;
+#[cfg(feature = "lab")]
+mod impair;
 mod key;
 mod line;
 mod packaging;
@@ -129,10 +131,13 @@ pub enum Command {
     Key(Key),
     /// Write completions for shells and manual pages below a directory, such as ~/.local/share.
     Generate(Generate),
+    /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
+    #[cfg(feature = "lab")]
+    Impair(Box<impair::Impair>),
     /// The laboratory's.
     #[cfg(feature = "lab")]
     #[command(flatten)]
-    Lab(namecast_lab::Command),
+    Lab(namecast_lab::Study),
 }
 
 /// Runs what was asked for.
@@ -167,7 +172,12 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Key(arguments) => key::run(arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         #[cfg(feature = "lab")]
-        Command::Lab(command) => namecast_lab::main().carry_out(command).await,
+        Command::Impair(arguments) => impair::run(*arguments).await,
+        #[cfg(feature = "lab")]
+        Command::Lab(study) => {
+            let study = namecast_lab::Command::Study(study);
+            namecast_lab::main().carry_out(study).await
+        }
     }
 }
 

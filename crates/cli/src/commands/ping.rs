@@ -3,14 +3,19 @@
 use anyhow::{bail, ensure};
 use clap::Args;
 use namecast_command::report::print_line;
-use namecast_command::{Stop, number, parse_duration};
+use namecast_command::{Run, Stop, number, parse_duration};
 use namecast_net::{Clock, Node, NodeConfig, RegistrationState, random};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Data, LpPacket, Name, Packet};
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{ByteSize, Duration, Histogram};
+use serde::Serialize;
+use serde_json::json;
 
+use super::FIGURES_INTERVAL;
+use super::publish::registration_problem;
 use crate::asking::{Answer, Asker, Question};
 use crate::connect::{Chosen, Connect};
+use crate::telemetry::{Observation, Reporter, tables};
 
 /// The component behind the name, by which a server is found.
 const PING: &str = "ping";
@@ -43,97 +48,133 @@ pub struct Ping {
     /// The forwarder to ask, or to serve through.
     #[command(flatten)]
     pub connect: Connect,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
 }
 
 /// Pings, or answers, until interrupted.
 pub(super) async fn run(arguments: Ping) -> anyhow::Result<()> {
     let mut stop = Stop::new(None)?;
+    let mut stats = Reporter::start(&tables::PING, &Run::default(), &arguments.observation).await?;
     let node = Node::start(NodeConfig::caching(ByteSize::ZERO));
+    stats.observe(&node);
     let outcome = match arguments.serve {
-        true => serve(&node, &arguments, &mut stop).await,
-        false => ping(&node, &arguments, &mut stop).await,
+        true => serve(&node, &arguments, &mut stats, &mut stop).await,
+        false => ping(&node, &arguments, &mut stats, &mut stop).await,
     };
     node.shutdown().await;
     outcome
 }
 
-async fn ping(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result<()> {
+async fn ping(
+    node: &Node,
+    arguments: &Ping,
+    stats: &mut Reporter,
+    stop: &mut Stop,
+) -> anyhow::Result<()> {
     let Chosen { uri, face } = arguments.connect.reach(node).await?;
     node.add_route(Name::root(), face, 0).await?;
     let mut asker = Asker::new(node).await?;
-    print_line(format_args!("PING {} through {uri}", arguments.name))?;
+    let name = &arguments.name;
+    print_line(format_args!("PING {name} through {uri}"))?;
     let mut times = Times::default();
     let mut tick = tokio::time::interval(arguments.interval.max(Duration::from_millis(1)));
+    let mut figures = tokio::time::interval(FIGURES_INTERVAL);
     // No cache has the answer to a number that nobody knew.
     let mut number = u64::from(u32::from_le_bytes(random()));
-    let clock = node.clock();
-    while arguments.count.is_none_or(|count| times.sent < count) {
+    'pinging: while arguments.count.is_none_or(|count| times.sent < count) {
         tokio::select! {
             _ = tick.tick() => {}
+            _ = figures.tick() => {
+                stats.write(&times, false)?;
+                continue;
+            }
             () = stop.wait() => break,
         }
-        let text = tokio::select! {
-            text = once(&mut asker, arguments, number, (clock, &mut times)) => text?,
-            () = stop.wait() => break,
+        times.sent += 1;
+        let mut asked = core::pin::pin!(once(&mut asker, arguments, number, node.clock()));
+        let (answer, took) = loop {
+            tokio::select! {
+                answered = &mut asked => break answered?,
+                _ = figures.tick() => stats.write(&times, false)?,
+                () = stop.wait() => break 'pinging,
+            }
         };
-        print_line(text)?;
+        times.record(&answer, took);
+        print_line(match &answer {
+            Answer::Data(_) => format!("answer from {name}: number {number}, {}", millis(took)),
+            Answer::Nack(reason) => format!("{name}: number {number} came back, {reason:?}"),
+            Answer::Silence => format!("{name}: no answer to number {number}"),
+        })?;
+        let is_silent = !matches!(answer, Answer::Data(_));
+        stats.set_problem(
+            "answer",
+            is_silent.then(|| format!("{name} does not answer")),
+        );
         number += 1;
     }
     print_line(times.summary())?;
     ensure!(
-        times.answered() > 0 || times.sent == 0,
-        "{} does not answer: is a server of pings there (namecast ping --serve)?",
-        arguments.name
+        times.answered > 0 || times.sent == 0,
+        "{name} does not answer: is a server of pings there (namecast ping --serve)?"
     );
     Ok(())
 }
 
-/// Sends one Interest. Returns what became of it.
+/// Sends one Interest. Returns what became of it, and how long that took.
 async fn once(
     asker: &mut Asker,
     arguments: &Ping,
     number: u64,
-    (clock, times): (Clock, &mut Times),
-) -> anyhow::Result<String> {
+    clock: Clock,
+) -> anyhow::Result<(Answer, Duration)> {
     let name = arguments.name.builder().generic(PING);
     let name = name.generic(&number.to_string()).finish();
-    times.sent += 1;
     let sent_at = clock.now();
-    let answer = asker
-        .ask(&Question::exact(name, arguments.lifetime))
-        .await?;
-    let name = &arguments.name;
-    Ok(match answer {
-        Answer::Data(_) => {
-            let took = clock.now().since(sent_at);
-            times.took.push(took);
-            format!("answer from {name}: number {number}, {}", millis(took))
-        }
-        Answer::Nack(reason) => format!("{name}: number {number} came back, {reason:?}"),
-        Answer::Silence => format!("{name}: no answer to number {number}"),
-    })
+    let question = Question::exact(name, arguments.lifetime);
+    let answer = asker.ask(&question).await?;
+    Ok((answer, clock.now().since(sent_at)))
 }
 
-/// How long answers took.
-#[derive(Debug, Default)]
+/// What became of Interests, and how long answers took.
+#[derive(Debug, Default, Serialize)]
 struct Times {
     sent: u64,
-    took: Vec<Duration>,
+    answered: u64,
+    nacked: u64,
+    timed_out: u64,
+    rtt: Histogram,
+    #[serde(skip)]
+    total: Duration,
+    #[serde(skip)]
+    extremes: Option<(Duration, Duration)>,
 }
 
 impl Times {
-    fn answered(&self) -> u64 {
-        self.took.len() as u64
+    /// Counts an answer.
+    fn record(&mut self, answer: &Answer, took: Duration) {
+        match answer {
+            Answer::Data(_) => {
+                self.answered += 1;
+                self.rtt.record(took);
+                self.total += took;
+                let (min, max) = self.extremes.unwrap_or((took, took));
+                self.extremes = Some((min.min(took), max.max(took)));
+            }
+            Answer::Nack(_) => self.nacked += 1,
+            Answer::Silence => self.timed_out += 1,
+        }
     }
 
     fn summary(&self) -> String {
-        let (sent, answered) = (self.sent, self.answered());
+        let &Self { sent, answered, .. } = self;
         let lost = 100 * (sent - answered) / sent.max(1);
         let mut text = format!("{sent} sent, {answered} answered, {lost} % lost");
-        if let (Some(min), Some(max)) = (self.took.iter().min(), self.took.iter().max()) {
-            let total: Duration = self.took.iter().sum();
-            let mean = total / u32::try_from(answered).unwrap_or(u32::MAX);
-            let [min, mean, max] = [*min, mean, *max].map(millis);
+        if let Some((min, max)) = self.extremes {
+            let mean = self.total.as_nanos() / u128::from(answered.max(1));
+            let mean = Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX));
+            let [min, mean, max] = [min, mean, max].map(millis);
             text.push_str(&format!("; least {min}, mean {mean}, most {max}"));
         }
         text
@@ -145,7 +186,12 @@ fn millis(duration: Duration) -> String {
 }
 
 /// Answers pings.
-async fn serve(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result<()> {
+async fn serve(
+    node: &Node,
+    arguments: &Ping,
+    stats: &mut Reporter,
+    stop: &mut Stop,
+) -> anyhow::Result<()> {
     let prefix = arguments.name.builder().generic(PING).finish();
     let Chosen { uri, face } = arguments.connect.keep(node).await?;
     let mut own = node.application_face().await?;
@@ -153,8 +199,10 @@ async fn serve(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result
     let registration = node.register_prefix(face, prefix.clone(), 0);
     let mut registered = registration.states();
     let mut answered = 0_u64;
+    let mut figures = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
+            _ = figures.tick() => stats.write(&json!({ "served": answered }), false)?,
             frame = own.recv() => {
                 let Some(frame) = frame else { break };
                 if let Some(answer) = answer(frame) {
@@ -163,7 +211,9 @@ async fn serve(node: &Node, arguments: &Ping, stop: &mut Stop) -> anyhow::Result
                 }
             }
             Ok(()) = registered.changed() => {
-                match &*registered.borrow_and_update() {
+                let state = registered.borrow_and_update().clone();
+                stats.set_problem("registration", registration_problem(&state, &prefix));
+                match state {
                     RegistrationState::Registered => {
                         print_line(format_args!("answering {prefix} through {uri}"))?;
                     }
@@ -210,9 +260,15 @@ mod tests {
             ..Times::default()
         };
         assert_eq!(times.summary(), "4 sent, 0 answered, 100 % lost");
-        times.took = vec![Duration::from_micros(1_500), Duration::from_micros(500)];
+        let pong = Data::builder(Name::root()).sign(&DigestSigner);
+        for micros in [1_500, 500] {
+            times.record(&Answer::Data(pong.clone()), Duration::from_micros(micros));
+        }
+        times.record(&Answer::Silence, Duration::from_secs(4));
         let expected =
             "4 sent, 2 answered, 50 % lost; least 0.500 ms, mean 1.000 ms, most 1.500 ms";
         assert_eq!(times.summary(), expected);
+        assert_eq!((times.timed_out, times.nacked), (1, 0));
+        assert_eq!(times.rtt.buckets().iter().sum::<u64>(), 2);
     }
 }

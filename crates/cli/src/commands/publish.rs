@@ -165,7 +165,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
-                Happened::Trouble(text) => stats.tell_trouble("input", &text, &mut progress),
+                Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
                     progress.say("The input is over.");
                     break outcome;
@@ -173,6 +173,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             },
             _ = tick.tick() => {
                 let figures = publishing.figures().await;
+                stats.set_problem("input", publishing.problem());
                 stats.write(&figures, false)?;
                 progress.show(&figures.line());
             }
@@ -245,8 +246,7 @@ fn tell_registration(
         return;
     };
     progress.say(&text);
-    let is_well = matches!(state, RegistrationState::Registered);
-    stats.set_problem("registration", (!is_well).then_some(text));
+    stats.set_problem("registration", registration_problem(state, name));
 }
 
 /// What is published, for programs.
@@ -263,6 +263,14 @@ fn about(publishing: &Publishing, name: &Name) -> Value {
 fn announcer(name: &Name, keys: Keys) -> anyhow::Result<Announcer> {
     let signer = key_store(keys.keys)?.identity(name)?.signer;
     Ok(Announcer::new(name.clone(), signer))
+}
+
+/// What keeps Interests for `name` from coming here, if anything does.
+pub(super) fn registration_problem(state: &RegistrationState, name: &Name) -> Option<String> {
+    match state {
+        RegistrationState::Registered => None,
+        state => describe_registration(state, &name.to_string()),
+    }
 }
 
 /// How a registration stands, for people.

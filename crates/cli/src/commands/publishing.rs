@@ -10,11 +10,11 @@ use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
 use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
 use namecast_media::package::Packager;
-use namecast_net::Node;
+use namecast_net::{Clock, Node};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
-use namecast_units::{ByteSize, Duration, Histogram};
+use namecast_units::{ByteSize, Duration, Histogram, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ use super::sources::{Came, Sources};
 use crate::archiving::ArchiveFigures;
 use crate::arguments::{Keys, Media};
 use crate::page_server::hex;
+
+/// Time without pictures and sound after which an input is not well.
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 
 /// Inputs that are being published.
 pub(super) struct Publishing {
@@ -35,6 +38,10 @@ pub(super) struct Publishing {
     rungs: BTreeMap<String, Vec<RungId>>,
     refused: u64,
     encode_times: EncodeTimes,
+    clock: Clock,
+    /// When a frame of these came last, or the inputs were opened: pictures, if there are any, as sound may end before them.
+    followed: StreamKind,
+    last_frame_at: Instant,
     /// Name of the key that signs.
     pub(super) key_name: Name,
     /// SHA-256 digest of the key, in hexadecimal.
@@ -86,6 +93,11 @@ impl Publishing {
             &certificate,
         )?;
         let rungs = rung_ids(&publisher, &streams);
+        let is_video = |stream: &StreamInfo| stream.kind == StreamKind::Video;
+        let followed = match sources.streams.iter().any(is_video) {
+            true => StreamKind::Video,
+            false => StreamKind::Audio,
+        };
         let face = node.application_face().await?;
         node.add_route(name.clone(), face.id(), 0).await?;
         let (handle, _) = drive(clock, face, publisher).spawn(|| {});
@@ -104,6 +116,9 @@ impl Publishing {
             rungs,
             refused: 0,
             encode_times: EncodeTimes::default(),
+            clock,
+            followed,
+            last_frame_at: clock.now(),
             key_name: certificate.key_name(),
             key_digest: hex(&digest),
             digest,
@@ -122,10 +137,15 @@ impl Publishing {
             },
         };
         match came {
-            Came::Frame(stream, frame) => match self.publish(&stream, frame) {
-                Ok(()) => Happened::Frame,
-                Err(error) => Happened::Over(Err(error)),
-            },
+            Came::Frame(stream, frame) => {
+                if frame.stream == self.followed {
+                    self.last_frame_at = self.clock.now();
+                }
+                match self.publish(&stream, frame) {
+                    Ok(()) => Happened::Frame,
+                    Err(error) => Happened::Over(Err(error)),
+                }
+            }
             Came::Sample(stream, line) => {
                 let publish = move |publisher: &mut Publisher, now: Now| {
                     // A refusal is in the publisher's counters.
@@ -166,6 +186,23 @@ impl Publishing {
             self.refused += 1;
         }
         Ok(())
+    }
+
+    /// What is wrong with the inputs, as long as it is.
+    pub(super) fn problem(&self) -> Option<String> {
+        let silence = self.clock.now().since(self.last_frame_at);
+        match self.sources.failed {
+            0 if self.sources.has_media() && silence > MAX_SILENCE => {
+                let seconds = silence.as_secs();
+                let what = match self.followed {
+                    StreamKind::Video => "no picture",
+                    _ => "no sound",
+                };
+                Some(format!("{what} has come from the input for {seconds} s"))
+            }
+            0 => None,
+            failed => Some(format!("{failed} of the inputs failed")),
+        }
     }
 
     /// What was counted.

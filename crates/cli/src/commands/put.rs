@@ -6,19 +6,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
-use namecast_apps::object::{Server, ServerConfig};
+use namecast_apps::object::{Server, ServerConfig, ServerCounters};
 use namecast_command::report::{ProgressLine, print_line};
-use namecast_command::{Stop, parse_duration};
+use namecast_command::{Run, Stop, parse_duration};
 use namecast_net::{Node, NodeConfig, RegistrationState, drive};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{ByteSize, Duration};
+use serde_json::{Value, json};
 
-use super::key_store;
-use super::publish::describe_registration;
+use super::publish::{describe_registration, registration_problem};
 use super::uplink::Uplink;
+use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::page_server::hex;
+use crate::telemetry::{Observation, Reporter, tables};
 
 /// Octets that an object may have.
 const MAX_SIZE: u64 = 256 << 20;
@@ -44,6 +46,9 @@ pub struct Put {
     /// The forwarder to serve it through.
     #[command(flatten)]
     pub connect: Connect,
+    /// Who looks on.
+    #[command(flatten)]
+    pub observation: Observation,
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
@@ -59,12 +64,18 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let content = read(arguments.file.as_deref())?;
     let size = content.len();
     let mut stop = Stop::new(arguments.duration)?;
+    let run = Run {
+        quiet: arguments.quiet,
+        ..Run::default()
+    };
+    let mut stats = Reporter::start(&tables::PUT, &run, &arguments.observation).await?;
     let mut progress = ProgressLine::new(!arguments.quiet);
     let key = key_store(arguments.keys.keys)?.identity(&name)?;
     let certificate = Certificate::decode(key.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
     let server = Server::new(ServerConfig::new(name.clone()), key.signer, certificate)?;
     let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
+    stats.observe(&node);
     let mut uplink = Uplink::new(&node, &arguments.connect).await?;
     let own = node.application_face().await?;
     node.add_route(name.clone(), own.id(), 0).await?;
@@ -76,8 +87,14 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let mut registered = registration.states();
     print_line(versioned)?;
     progress.say(&format!("Serving {size} bytes, signed with key {digest}"));
+    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {
         tokio::select! {
+            _ = tick.tick() => {
+                if let Some(counters) = server.call(|it, _| *it.counters()).await {
+                    stats.write(&figures(&counters, size), false)?;
+                }
+            }
             (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
@@ -87,6 +104,7 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
                 if let Some(text) = describe_registration(&state, &name.to_string()) {
                     progress.say(&text);
                 }
+                stats.set_problem("registration", registration_problem(&state, &name));
             }
             () = stop.wait() => break,
         }
@@ -94,6 +112,18 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     registration.cancel();
     node.shutdown().await;
     uplink.ensure_was_up()
+}
+
+/// What became of Interests for an object of `size` octets.
+fn figures(counters: &ServerCounters, size: usize) -> Value {
+    json!({
+        "size": size,
+        "answered": counters.answered,
+        "refused": counters.refused,
+        "expired": counters.expired,
+        "overflow": counters.overflow,
+        "malformed": counters.malformed,
+    })
 }
 
 fn read(file: Option<&Path>) -> anyhow::Result<Bytes> {

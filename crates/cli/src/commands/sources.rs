@@ -198,6 +198,11 @@ impl Sources {
         }
     }
 
+    /// Whether pictures or sound are still to come.
+    pub(super) fn has_media(&self) -> bool {
+        self.media.iter().any(|it| !it.is_over)
+    }
+
     fn handle(&mut self, at: usize, event: Option<MediaEvent>) -> Option<Came> {
         let is_alone = self.media.len() + self.data.len() == 1;
         let source = &mut self.media[at];

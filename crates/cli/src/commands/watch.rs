@@ -109,11 +109,19 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
 )]
 pub struct NotLive(String);
 
-/// What keeps frames from coming, if anything does.
-fn problem(figures: &Stats) -> Option<String> {
-    match figures.state {
-        "playing" => None,
-        state => Some(format!("no frames of {} come: {state}", figures.name)),
+/// What keeps frames from coming, if anything does, and live ones if they are wanted.
+fn problem(figures: &Stats, wants_live: bool) -> Option<String> {
+    let name = &figures.name;
+    let has_frames = figures.video.is_some() || figures.audio.is_some();
+    match (figures.state, figures.liveness) {
+        // Samples of data come when they come.
+        ("playing" | "starved", _) if !has_frames => None,
+        ("playing", "recorded") if wants_live => Some(format!("{name} is not live, but recorded")),
+        ("playing", "unconfirmed") if wants_live => {
+            Some(format!("the publisher of {name} does not answer"))
+        }
+        ("playing", _) => None,
+        (state, _) => Some(format!("no frames of {name} come: {state}")),
     }
 }
 
@@ -198,7 +206,8 @@ impl Session {
                 _ = tick.tick() => {
                     if let Some(figures) = player.call(Player::stats).await {
                         self.stats.write(&figures, false)?;
-                        self.stats.set_problem("stream", problem(&figures));
+                        let problem = problem(&figures, self.wants_live);
+                        self.stats.set_problem("stream", problem);
                         self.show(&figures)?;
                     }
                 }
@@ -354,7 +363,9 @@ impl Session {
                     rung: self.ending.rung(),
                     control: self.control,
                 };
-                package::record(node, written, &mut self.progress, stop).await?;
+                self.stats.set_problem("stream", None);
+                let recording = package::record(node, written, &mut self.progress, stop);
+                self.stats.touch_while(recording).await?;
                 self.ending.on_frame();
                 Ok(())
             }
@@ -423,6 +434,40 @@ impl Session {
                 Err(NotLive(local(captured_at)).into())
             }
             _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The publisher is gone: nothing comes, or an archive goes on in its place.
+    #[test]
+    fn a_watcher_without_its_publisher_is_not_well() {
+        let told = |state, liveness, wants_live| {
+            let stats = Stats {
+                name: "/cam".to_owned(),
+                state,
+                liveness,
+                video: Some(Default::default()),
+                ..Stats::default()
+            };
+            problem(&stats, wants_live).unwrap_or_default()
+        };
+        assert_eq!(told("playing", "live", true), "");
+        assert_eq!(
+            told("starved", "live", true),
+            "no frames of /cam come: starved"
+        );
+        assert_eq!(
+            told("playing", "recorded", true),
+            "/cam is not live, but recorded"
+        );
+        let silent = "the publisher of /cam does not answer";
+        assert_eq!(told("playing", "unconfirmed", true), silent);
+        for liveness in ["recorded", "unconfirmed"] {
+            assert_eq!(told("playing", liveness, false), "");
         }
     }
 }

@@ -105,6 +105,8 @@ pub enum Refusal {
 pub struct GateCounters {
     /// Streams that were admitted.
     pub admitted: u64,
+    /// Of these, those that are pushed now.
+    pub open: u64,
     /// Refused, as their key is missing or wrong.
     pub refused_key: u64,
     /// Refused, as their name is none.
@@ -260,7 +262,11 @@ impl Gate {
 
     /// What happened so far.
     pub fn counters(&self) -> GateCounters {
-        self.lock().counters
+        let state = self.lock();
+        GateCounters {
+            open: state.live.len() as u64,
+            ..state.counters
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -29,7 +29,7 @@ fn a_node_s_figures_have_labels_that_are_escaped_and_base_units() {
         "incoming": { "interests": 4, "octets": 400 },
         "outgoing": { "octets": 100 },
         "drops": { "no_route": 14 },
-        "listeners": [{ "uri": "udp4://0.0.0.0:6363", "drops": {}, "kernel_drops": 3 }],
+        "listeners": [{ "uri": "udp4://0.0.0.0:6363", "accepted": 9, "open": 2, "drops": { "too_many_faces": 1 }, "kernel_drops": 3 }],
         "readvertising": null,
         "faces": [
             { "id": 257, "remote": "unix:///a\"b", "state": "up", "incoming": { "octets": 7 } },
@@ -56,6 +56,9 @@ fn a_node_s_figures_have_labels_that_are_escaped_and_base_units() {
             "namecast_traffic_bytes_total{direction=\"out\"} 100",
             "namecast_drops_total{reason=\"no_route\"} 14",
             "namecast_kernel_drops_total{listener=\"udp4://0.0.0.0:6363\"} 3",
+            "namecast_listener_accepted_total{listener=\"udp4://0.0.0.0:6363\"} 9",
+            "namecast_listener_open{listener=\"udp4://0.0.0.0:6363\"} 2.0",
+            "namecast_listener_drops_total{listener=\"udp4://0.0.0.0:6363\",reason=\"too_many_faces\"} 1",
             "namecast_face_bytes_total{direction=\"in\",face=\"257\",remote=\"unix:///a\\\"b\"} 7",
             "namecast_face_up{face=\"257\",remote=\"unix:///a\\\"b\"} 1.0",
             "namecast_retrieval_seconds_bucket{le=\"0.0005\"} 0",
@@ -137,9 +140,8 @@ fn no_metric_is_of_a_figure_that_does_not_exist() {
     }
 }
 
-/// What Prometheus calls the metrics of all commands.
-fn series() -> Vec<String> {
-    let commands = [
+fn commands() -> Vec<&'static Command> {
+    vec![
         &tables::FORWARDER,
         &tables::PUBLISH,
         &tables::DEMO,
@@ -149,8 +151,16 @@ fn series() -> Vec<String> {
         &tables::EXCHANGE,
         &tables::TALK,
         &tables::REMOTE,
-    ];
-    let own = commands.iter().flat_map(|command| command.tables);
+        &tables::PUT,
+        &tables::PING,
+        #[cfg(feature = "lab")]
+        &tables::IMPAIR,
+    ]
+}
+
+/// What Prometheus calls the metrics of all commands.
+fn series() -> Vec<String> {
+    let own = commands().into_iter().flat_map(|command| command.tables);
     let named = COMMON.iter().chain(own).flat_map(|table| {
         let suffixed = |metric: &Metric| {
             let suffixes = match metric.0 {
@@ -199,11 +209,8 @@ fn names_are_used_once_and_have_help() {
             assert!(!words.contains(&word), "{name} is not in base units");
         }
     }
-    for table in COMMON
-        .iter()
-        .chain(tables::SERVE.tables)
-        .chain(tables::WATCH.tables)
-    {
+    let own = commands().into_iter().flat_map(|command| command.tables);
+    for table in COMMON.iter().chain(own) {
         let mut seen = Vec::new();
         for family in table.metrics.chunk_by(|a, b| a.1 == b.1) {
             assert!(!seen.contains(&family[0].1), "{} comes twice", family[0].1);

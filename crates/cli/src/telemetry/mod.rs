@@ -20,37 +20,52 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use clap::Args;
-use namecast_command::report::{ProgressLine, StatsFile};
+use namecast_command::report::{StatsFile, print_error, print_line};
 use namecast_command::{Run, parse_address};
+use namecast_forward::Drops;
 use namecast_net::web::{self, Purpose, Scheme, WebConfig, WebRequest};
-use namecast_net::{Clock, LinkState, Node, NodeStatus};
+use namecast_net::{Clock, LinkDrop, LinkState, Node, NodeStatus};
+#[cfg(feature = "lab")]
+use namecast_units::ByteSize;
 use namecast_units::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::web_listener::{self, WebServer};
+use crate::web_listener::{WebCounters, WebServer};
 use tables::Command;
 #[cfg(feature = "lab")]
-use trace::{TraceCounts, TraceFile};
+use trace::{TraceConfig, TraceCounts, TraceFile};
 
 /// A command writes figures every second; one that has not for this time does not work any more.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// How long something that happened once counts as wrong.
 const TROUBLE: Duration = Duration::from_secs(10);
 
-/// Who looks at a running command.
-#[derive(Clone, Debug, Args)]
-pub struct Observation {
-    /// Serve figures for Prometheus at /metrics, and at /health whether all is well, on this address. Others than this machine reach
-    /// it only if the address is one of a network.
+/// Who asks how a running command does.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Metrics {
+    /// Serve figures for Prometheus at /metrics, and at /health whether all is well, on this address; with port 0 on any, which is
+    /// printed. Others than this machine reach it only if the address is one of a network.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub metrics: Option<SocketAddr>,
-    /// Write every packet that comes and leaves to this file, in Parquet, as docs/trace-format.md explains. It ends after 1 GiB; packets
-    /// that are not in it are counted.
+}
+
+/// Who looks at a running command with a node.
+#[derive(Clone, Debug, Args)]
+pub struct Observation {
+    /// Who asks how it does.
+    #[command(flatten)]
+    pub metrics: Metrics,
+    /// Write every packet that comes and leaves to this file, in Parquet, as docs/trace-format.md explains. Packets that are not in it
+    /// are counted.
     #[cfg(feature = "lab")]
     #[arg(long, value_name = "FILE.parquet")]
     pub trace: Option<PathBuf>,
+    /// The size at which the file of --trace ends, such as 100M.
+    #[cfg(feature = "lab")]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", requires = "trace")]
+    pub trace_size: ByteSize,
 }
 
 /// Takes the figures of a running command, for all who read them.
@@ -64,7 +79,7 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// Makes the file and listens, as far as that is wanted.
+    /// Makes the files and listens, as far as that is wanted.
     ///
     /// # Errors
     /// If one of them cannot be.
@@ -73,21 +88,41 @@ impl Reporter {
         run: &Run,
         observation: &Observation,
     ) -> anyhow::Result<Self> {
+        #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "nothing is traced"))]
+        let mut reporter = Self::start_without_node(command, run, observation.metrics).await?;
+        #[cfg(feature = "lab")]
+        if let Some(path) = &observation.trace {
+            let config = TraceConfig {
+                max_size: observation.trace_size,
+                ..TraceConfig::default()
+            };
+            reporter.trace = Some(TraceFile::create(path, config)?);
+        }
+        Ok(reporter)
+    }
+
+    /// The same for a command that has no node.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub(crate) async fn start_without_node(
+        command: &'static Command,
+        run: &Run,
+        metrics: Metrics,
+    ) -> anyhow::Result<Self> {
         let telemetry = Telemetry(Arc::new(Shared {
             command,
             state: Mutex::default(),
         }));
-        let server = match observation.metrics {
-            Some(address) => Some(telemetry.serve(address).await?),
+        let server = match metrics.metrics {
+            Some(address) => Some(telemetry.serve(address, run).await?),
             None => None,
         };
         Ok(Self {
             file: StatsFile::create(run.stats.as_deref())?,
             telemetry,
             #[cfg(feature = "lab")]
-            trace: (observation.trace.as_deref())
-                .map(TraceFile::create)
-                .transpose()?,
+            trace: None,
             _server: server,
         })
     }
@@ -103,16 +138,34 @@ impl Reporter {
         }
     }
 
-    /// Takes the figures of this second; the last ones of a run are marked in the file.
+    /// Takes the figures of this second; the last ones of a run are marked in the file. One that cannot be written any more is
+    /// left as it is, for what runs is worth more.
     ///
     /// # Errors
-    /// If the file cannot be written.
+    /// If the figures are none.
     pub(crate) fn write(&mut self, figures: &impl Serialize, is_final: bool) -> anyhow::Result<()> {
-        self.file.write(figures, is_final)?;
+        if let Err(error) = self.file.write(figures, is_final) {
+            print_error(format_args!(
+                "namecast: no more statistics are written, all else goes on: {error:#}"
+            ));
+            self.file = StatsFile::create(None)?;
+        }
         let figures = serde_json::to_value(figures)?;
         let mut state = self.telemetry.0.lock();
         (state.figures, state.written_at) = (figures, Some(Clock::new().now()));
         Ok(())
+    }
+
+    /// Carries out `work`, during which the command has no new figures and is well all the same.
+    pub(crate) async fn touch_while<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = core::pin::pin!(work);
+        let mut tick = tokio::time::interval(MAX_SILENCE / 10);
+        loop {
+            tokio::select! {
+                done = &mut work => return done,
+                _ = tick.tick() => self.telemetry.0.lock().written_at = Some(Clock::new().now()),
+            }
+        }
     }
 
     /// From now on, `what` is as `problem` says; `None`: well.
@@ -130,12 +183,6 @@ impl Reporter {
         let text = text.to_owned();
         let problem = Problem { text, until };
         self.telemetry.0.lock().problems.insert(what, problem);
-    }
-
-    /// The same, and prints it for people.
-    pub(crate) fn tell_trouble(&self, what: &'static str, text: &str, progress: &mut ProgressLine) {
-        self.on_trouble(what, text);
-        progress.say(text);
     }
 
     /// The same figures for the web server of the page.
@@ -160,6 +207,8 @@ struct Reported {
     written_at: Option<Instant>,
     #[cfg(feature = "lab")]
     trace: Option<Arc<TraceCounts>>,
+    /// Web servers, by their addresses.
+    web: Vec<(String, Arc<WebCounters>)>,
     problems: BTreeMap<&'static str, Problem>,
 }
 
@@ -182,20 +231,34 @@ impl Telemetry {
         has_own.then(|| self.0.lock().figures.clone())
     }
 
+    /// Reports on connections to a web server at `uri`, too.
+    pub(crate) fn observe_web(&self, uri: String, counters: &Arc<WebCounters>) {
+        self.0.lock().web.push((uri, Arc::clone(counters)));
+    }
+
     /// All figures, as Prometheus reads them.
     pub(crate) async fn metrics(&self) -> Response {
         let node = self.node_status().await;
         let problems = self.problems(&node, Clock::new().now());
-        #[cfg_attr(not(feature = "lab"), expect(unused_mut, reason = "nothing is traced"))]
-        let mut figures = json!({
-            "health": { "ok": problems.is_empty() },
-            "node": node.and_then(Result::ok),
-            "own": self.0.lock().figures,
-        });
-        #[cfg(feature = "lab")]
-        if let Some(counts) = &self.0.lock().trace {
-            figures["trace"] = counts.figures();
-        }
+        let figures = {
+            let state = self.0.lock();
+            let web = state
+                .web
+                .iter()
+                .map(|(uri, counters)| counters.figures(uri));
+            let web: Vec<_> = web.collect();
+            #[cfg(feature = "lab")]
+            let trace = state.trace.as_ref().map(|counts| counts.figures());
+            #[cfg(not(feature = "lab"))]
+            let trace = Value::Null;
+            json!({
+                "health": { "ok": problems.is_empty() },
+                "node": node.and_then(Result::ok).map(with_all_reasons),
+                "own": state.figures,
+                "web": { "servers": web },
+                "trace": trace,
+            })
+        };
         match metrics::openmetrics(self.0.command, figures) {
             Ok(text) => ([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response(),
@@ -251,25 +314,29 @@ impl Telemetry {
         problems
     }
 
-    async fn serve(&self, address: SocketAddr) -> anyhow::Result<WebServer> {
+    async fn serve(&self, address: SocketAddr, run: &Run) -> anyhow::Result<WebServer> {
         let listener = TcpListener::bind(address).await.with_context(|| {
             format!(
                 "cannot serve metrics on {address}: choose another address and port with --metrics"
             )
         })?;
         let address = listener.local_addr()?;
+        let counters = Arc::<WebCounters>::default();
         let router = self.router();
         let router = match address.ip().is_loopback() {
-            true => router.layer(middleware::from_fn(admit)),
+            true => router.layer(middleware::from_fn_with_state(Arc::clone(&counters), admit)),
             false => router,
         };
-        let serving = web_listener::serve(
-            listener,
-            DefaultAcceptor::new(),
-            WebConfig::default(),
-            router,
-        );
-        Ok(WebServer::run(address, serving))
+        let url = format!("http://{address}/metrics");
+        match run {
+            Run { quiet: true, .. } => {}
+            Run { json: true, .. } => print_line(json!({ "metrics": url }))?,
+            _ => print_error(format_args!("Metrics: {url}")),
+        }
+        self.observe_web(format!("http://{address}"), &counters);
+        let config = WebConfig::default();
+        let server = WebServer::start(listener, DefaultAcceptor::new(), &config, router, counters);
+        Ok(server?)
     }
 
     fn router(&self) -> Router {
@@ -286,8 +353,23 @@ impl Telemetry {
     }
 }
 
+/// Reasons for drops that did not occur count zero: of a series that begins with 1, Prometheus sees no increase.
+fn with_all_reasons(mut status: NodeStatus) -> NodeStatus {
+    for (reason, _) in Drops::default().iter() {
+        status.drops.entry(reason.name()).or_default();
+    }
+    for reason in LinkDrop::ALL {
+        status.link_drops.entry(reason.name()).or_default();
+    }
+    for listener in &mut status.listeners {
+        let refused = listener.drops.entry(LinkDrop::TooManyFaces.name());
+        refused.or_default();
+    }
+    status
+}
+
 /// Keeps pages of other sites from reading what is for this machine, under whatever name they reach it.
-async fn admit(request: Request, next: Next) -> Response {
+async fn admit(State(counters): State<Arc<WebCounters>>, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
     let judged = WebConfig::default().judge(
         &[],
@@ -301,6 +383,9 @@ async fn admit(request: Request, next: Next) -> Response {
     );
     match judged {
         Ok(_) => next.run(request).await,
-        Err(refusal) => (refusal.status(), format!("{refusal}\n")).into_response(),
+        Err(refusal) => {
+            counters.refused_foreign();
+            (refusal.status(), format!("{refusal}\n")).into_response()
+        }
     }
 }

@@ -45,12 +45,17 @@ pub(crate) static WATCH: Command = command("watch", &[WATCHER, VIDEO_AND_AUDIO])
 pub(crate) static ARCHIVE: Command = command("archive", &[ARCHIVED]);
 pub(crate) static EXCHANGE: Command = command("exchange", &[SESSION]);
 pub(crate) static TALK: Command = command("talk", &[SESSION, SOUND]);
-pub(crate) static REMOTE: Command = command("remote", &[SESSION]);
+pub(crate) static REMOTE: Command = command("remote", &[SESSION, TERMINAL]);
+pub(crate) static PUT: Command = command("put", &[OBJECT]);
+pub(crate) static PING: Command = command("ping", &[PINGS]);
+#[cfg(feature = "lab")]
+pub(crate) static IMPAIR: Command = command("impair", &[RELAY]);
 
 /// What every command has: its health, and a node.
-pub(super) static COMMON: [Table; 3] = [
+pub(super) static COMMON: [Table; 4] = [
     table("", "health", HEALTH),
     table("", "node", NODE),
+    table("web_", "web", WEB),
     table("trace_", "trace", TRACED),
 ];
 const PUBLISHER: Table = table("publisher_", "own", PUBLISHED);
@@ -62,6 +67,11 @@ const ARCHIVED: Table = table("archive_", "own", KEEPING);
 const KEPT: Table = table("archive_", "own.archive", KEEPING);
 const SESSION: Table = table("session_", "own", CALLED);
 const SOUND: Table = table("sound_", "own.sound", HEARD);
+const TERMINAL: Table = table("remote_", "own", TYPED);
+const OBJECT: Table = table("object_", "own", SERVED);
+const PINGS: Table = table("ping_", "own", PINGED);
+#[cfg(feature = "lab")]
+const RELAY: Table = table("impair_", "own", RELAYED);
 
 const fn command(name: &'static str, tables: &'static [Table]) -> Command {
     Command { name, tables }
@@ -86,6 +96,14 @@ const TRACED: &[Metric] = &[
     ),
     (Counter, "frames", "missed outcome=missed", ""),
     (Counter, "frames", "beyond outcome=beyond_size", ""),
+    (Counter, "frames", "failed outcome=failed", ""),
+];
+
+#[rustfmt::skip]
+const WEB: &[Metric] = &[
+    (Counter, "connections", "servers[server=uri].accepted", "Connections to the web servers of page and metrics"),
+    (Gauge, "connections_open", "servers[server=uri].open", "Of these, those that are open"),
+    (Counter, "refused", "servers[server=uri].refused{reason}", "Connections refused, and by that of metrics requests of foreign pages"),
 ];
 
 #[rustfmt::skip]
@@ -138,7 +156,9 @@ const NODE: &[Metric] = &[
     (Counter, "bundles", "bundles{what}", "What became of bundles"),
     (Counter, "drops", "drops{reason}", "What the forwarder dropped"),
     (Counter, "link_drops", "link_drops{reason}", "What links and listeners lost"),
-    (Counter, "listener_drops", "listeners[listener=uri].drops{reason}", "What listeners lost"),
+    (Counter, "listener_accepted", "listeners[listener=uri].accepted", "Peers that came to a listener and got a face"),
+    (Gauge, "listener_open", "listeners[listener=uri].open", "Of these, those whose face is there"),
+    (Counter, "listener_drops", "listeners[listener=uri].drops{reason}", "What listeners refused and lost"),
     (Counter, "kernel_drops", "listeners[listener=uri].kernel_drops", "Datagrams that the kernel dropped, as a socket's buffer was full"),
     (Counter, "strategy_interests", "strategies[prefix=prefix,strategy=strategy].interests", "Interests that a strategy decided on"),
     (Counter, "strategy_retransmissions", "strategies[prefix=prefix,strategy=strategy].retransmissions", "Of these, sent again while pending"),
@@ -188,6 +208,7 @@ const PUBLISHED: &[Metric] = &[
 #[rustfmt::skip]
 const PUSHES: &[Metric] = &[
     (Counter, "admitted", "admitted", "Streams that were let in"),
+    (Gauge, "open", "open", "Of these, those that are pushed now"),
     (Counter, "refused", "refused_key reason=key", "Streams that were refused"),
     (Counter, "refused", "refused_name reason=name", ""),
     (Counter, "refused", "refused_taken reason=taken", ""),
@@ -283,6 +304,58 @@ const HEARD: &[Metric] = &[
     (Counter, "packets_played", "packets_played", "Packets of sound played"),
     (Counter, "packets_concealed", "packets_concealed", "Packets replaced by an estimate"),
     (Counter, "packets_late", "packets_late", "Packets that came after their time"),
-    (Gauge, "delay_seconds", "mouth_to_ear_ms.p50 quantile=0.5", "From microphone to loudspeaker"),
-    (Gauge, "delay_seconds", "mouth_to_ear_ms.p95 quantile=0.95", ""),
+    (Gauge, "delay_seconds", "mouth_to_ear_ms.p50 percentile=50", "From microphone to loudspeaker"),
+    (Gauge, "delay_seconds", "mouth_to_ear_ms.p95 percentile=95", ""),
+];
+
+#[rustfmt::skip]
+const TYPED: &[Metric] = &[
+    (Gauge, "echo_seconds", "echo_ms.p50 percentile=50", "From a key to what the program prints for it"),
+    (Gauge, "echo_seconds", "echo_ms.p99 percentile=99", ""),
+];
+
+#[rustfmt::skip]
+const SERVED: &[Metric] = &[
+    (Gauge, "size_bytes", "size", "Bytes of the object"),
+    (Counter, "interests_answered", "answered", "Interests answered"),
+    (Counter, "interests_refused", "refused", "Interests sent back with a Nack"),
+    (Counter, "interests_expired", "expired", "Interests that waited in vain"),
+    (Counter, "interests_dropped", "overflow", "Interests and answers dropped as a table was full"),
+    (Counter, "malformed", "malformed", "Packets that broke the format"),
+];
+
+#[rustfmt::skip]
+const PINGED: &[Metric] = &[
+    (Counter, "served", "served", "Pings of others answered"),
+    (Counter, "sent", "sent", "Pings sent"),
+    (Counter, "outcomes", "answered outcome=answered", "What became of pings"),
+    (Counter, "outcomes", "nacked outcome=nacked", ""),
+    (Counter, "outcomes", "timed_out outcome=timed_out", ""),
+    (Histogram, "rtt_seconds", "rtt", "From a ping to its answer"),
+];
+
+#[cfg(feature = "lab")]
+#[rustfmt::skip]
+const RELAYED: &[Metric] = &[
+    (Gauge, "clients", "clients", "Clients known"),
+    (Counter, "datagrams_refused", "refused", "Datagrams from clients beyond the bound"),
+    (Gauge, "realtime", "realtime", "Whether the relay has real-time priority"),
+    (Gauge, "delay_error_seconds", "recent_error_ms.p50 percentile=50", "How much later than the link wants frames left, over the last second"),
+    (Gauge, "delay_error_seconds", "recent_error_ms.p99 percentile=99", ""),
+    (Counter, "datagrams_received", "forward.received direction=forward", "Datagrams that came to a link"),
+    (Counter, "datagrams_received", "backward.received direction=backward", ""),
+    (Counter, "received_bytes", "forward.received_bytes direction=forward", "Bytes of these"),
+    (Counter, "received_bytes", "backward.received_bytes direction=backward", ""),
+    (Counter, "datagrams_delivered", "forward.delivered direction=forward", "Datagrams sent on, copies included"),
+    (Counter, "datagrams_delivered", "backward.delivered direction=backward", ""),
+    (Counter, "delivered_bytes", "forward.delivered_bytes direction=forward", "Bytes of these"),
+    (Counter, "delivered_bytes", "backward.delivered_bytes direction=backward", ""),
+    (Counter, "datagrams_dropped", "forward.dropped{reason} direction=forward", "Datagrams that did not pass a link"),
+    (Counter, "datagrams_dropped", "backward.dropped{reason} direction=backward", ""),
+    (Counter, "datagrams_unsent", "forward.send_failed direction=forward", "Datagrams that passed it and were not sent"),
+    (Counter, "datagrams_unsent", "backward.send_failed direction=backward", ""),
+    (Counter, "datagrams_marked", "forward.marked direction=forward", "Datagrams with a congestion mark"),
+    (Counter, "datagrams_marked", "backward.marked direction=backward", ""),
+    (Gauge, "queue_datagrams", "forward.queue_packets direction=forward", "Datagrams that wait in the queue"),
+    (Gauge, "queue_datagrams", "backward.queue_packets direction=backward", ""),
 ];

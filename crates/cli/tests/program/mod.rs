@@ -7,7 +7,8 @@
 )]
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -100,6 +101,19 @@ pub(crate) fn home(of: &Path, name: &str) -> PathBuf {
 pub(crate) fn start_publisher(home: &Path, face: &str) -> Program {
     let line = format!("publish /test --quiet --input test --ladder 200k --connect {face}");
     Program::start(home, &line)
+}
+
+/// What a web server answers to a request for `url`: its status, and the text.
+pub(crate) fn fetch(url: &str) -> (u16, String) {
+    let (authority, path) = url["http://".len()..].split_once('/').unwrap();
+    let mut stream = TcpStream::connect(authority).unwrap();
+    let head = format!("GET /{path} HTTP/1.0\r\nHost: {authority}\r\n\r\n");
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap();
+    (status.parse().unwrap(), text.to_owned())
 }
 
 /// Waits for something, and says what did not come.

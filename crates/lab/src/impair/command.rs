@@ -1,7 +1,7 @@
 //! `namecast impair`: an emulated link between real programs.
 
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, StatsFile, print_line};
+use namecast_command::report::{ProgressLine, print_line};
 use namecast_units::Duration;
 use serde_json::json;
 
@@ -11,12 +11,17 @@ use super::{Flow, Quantiles, Relay, Report};
 /// How often figures are written and shown.
 const FIGURES_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Runs until interrupted, or the time is over.
-pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
+/// Runs until interrupted, or the time is over, and has a report taken every second; the last one is final.
+///
+/// # Errors
+/// What is wrong with the arguments, or why a report was not taken.
+pub async fn run(
+    arguments: Impair,
+    mut take: impl FnMut(&Report, bool) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let run = &arguments.run;
     let mut stop = Stop::new(run.duration)?;
     let config = arguments.relay()?;
-    let mut stats = StatsFile::create(run.stats.as_deref())?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let (to, seed) = (config.to, config.seed);
     let relay = Relay::start(config)?;
@@ -39,7 +44,7 @@ pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
                     progress.say("(The system does not permit real-time priority: other programs will delay this one.)");
                     is_told = true;
                 }
-                stats.write(&report, false)?;
+                take(&report, false)?;
                 if run.json && !run.quiet {
                     print_line(serde_json::to_string(&report)?)?;
                 }
@@ -51,7 +56,7 @@ pub(crate) async fn run(arguments: Impair) -> anyhow::Result<()> {
     let Some(report) = relay.stop() else {
         anyhow::bail!("the relay ended by itself: this is a defect of ours");
     };
-    stats.write(&report, true)?;
+    take(&report, true)?;
     if run.json && !run.quiet {
         print_line(serde_json::to_string(&report)?)?;
     }

@@ -9,7 +9,7 @@
 //! system permits, and measures how late it was: a run on a busy machine is known as such.
 
 pub mod arguments;
-pub(crate) mod command;
+mod command;
 mod engine;
 mod file;
 mod report;
@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 use namecast_netem as netem;
 use namecast_units::Duration;
 
+pub use command::run;
 use engine::{Engine, Request};
 pub use file::{FileError, read as read_file, read_trace};
 pub use report::{Drops, Flow, Quantiles, Report};

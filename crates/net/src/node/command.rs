@@ -184,6 +184,8 @@ pub(crate) struct NewFace {
     pub(crate) persistency: Persistency,
     /// What was chosen of it, where that is not up to the forwarder's side.
     pub(crate) options: FaceOptions,
+    /// Whom the peer came to; none: it was gone to, or is an application.
+    pub(crate) listener: Option<ListenerId>,
     /// Who came by the web, as far as can be told; none: it is no face of the web.
     pub(crate) visitor: Option<Visitor>,
     /// Whether the peer can be reached; none if that is so as long as the face lives.
@@ -208,6 +210,7 @@ impl NewFace {
             local: None,
             persistency: Persistency::OnDemand,
             options: FaceOptions::default(),
+            listener: None,
             visitor: None,
             state: None,
         }
@@ -232,6 +235,12 @@ impl NewFace {
     /// Adds this node's address.
     pub(crate) fn at(mut self, local: FaceUri) -> Self {
         self.local = Some(local);
+        self
+    }
+
+    /// Counts it among those that came to `listener`.
+    pub(crate) const fn accepted_by(mut self, listener: ListenerId) -> Self {
+        self.listener = Some(listener);
         self
     }
 

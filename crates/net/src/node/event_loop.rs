@@ -110,6 +110,9 @@ impl EventLoop {
             counters: Arc::clone(&counters),
         };
         self.plane.add_exit(face, &sender);
+        if let Some(listener) = new.listener.and_then(|id| self.listeners.get_mut(&id)) {
+            listener.accepted += 1;
+        }
         let now = self.clock.now();
         let keep_alive = new.options.keep_alive.or(config.udp.keep_alive);
         let keep_alive = keep_alive.filter(|interval| new.is_udp_peer() && !interval.is_zero());
@@ -169,6 +172,7 @@ impl EventLoop {
         };
         let new = NewFace::on_demand(uri, scope, Some(mtu))
             .at(entry.uri.clone())
+            .accepted_by(listener)
             .with_reliability(config.udp.reliability);
         let counters = Arc::clone(&entry.counters);
         let added = match has_room {

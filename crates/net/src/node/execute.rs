@@ -5,6 +5,7 @@ use namecast_forward::FaceId;
 use super::command::{Command, FaceDescription, NextHops, Query};
 use super::event_loop::EventLoop;
 use super::events::FaceEventKind;
+use super::face_table::FaceEntry;
 use super::options::FaceNature;
 use super::status::link_drops;
 use super::{
@@ -187,7 +188,9 @@ impl EventLoop {
         }
         for entry in self.listeners.values() {
             lost.add(&entry.counters);
-            status.listeners.push(ListenerStatus::new(entry));
+            let is_its = |(_, face): &(FaceId, &FaceEntry)| face.listener == Some(entry.id);
+            let open = self.faces.iter().filter(is_its).count();
+            status.listeners.push(ListenerStatus::new(entry, open));
         }
         status.routes = self
             .next_hops()

@@ -65,6 +65,8 @@ pub(crate) struct FaceEntry {
     pub(crate) remote: FaceUri,
     pub(crate) local: Option<FaceUri>,
     pub(crate) persistency: Persistency,
+    /// Whom the peer came to, if it came.
+    pub(crate) listener: Option<ListenerId>,
     /// Who came by the web, if it is a face of the web.
     pub(crate) visitor: Option<Visitor>,
     /// Whether the peer is on this host.
@@ -98,6 +100,7 @@ impl FaceEntry {
             remote: new.remote,
             local: new.local,
             persistency: new.persistency,
+            listener: new.listener,
             visitor: new.visitor,
             scope: new.config.scope,
             link_mtu: new.config.mtu,

@@ -102,6 +102,8 @@ pub(crate) struct ListenerEntry {
     pub(crate) id: ListenerId,
     pub(crate) uri: FaceUri,
     pub(crate) counters: Arc<LinkCounters>,
+    /// Peers that came and got a face.
+    pub(crate) accepted: u64,
     /// The socket, if its datagrams make faces.
     pub(crate) socket: Option<Arc<UdpLink>>,
     /// By which faces to peers are asked for, if it is an interface that carries Ethernet faces.

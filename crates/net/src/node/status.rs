@@ -274,7 +274,11 @@ pub(crate) trait Readvertises: core::fmt::Debug + Send + Sync {
 pub struct ListenerStatus {
     /// Its address.
     pub uri: String,
-    /// What it lost, by reason.
+    /// Peers that came and got a face.
+    pub accepted: u64,
+    /// Of these, those whose face is there still.
+    pub open: usize,
+    /// What it refused and lost, by reason.
     pub drops: BTreeMap<&'static str, u64>,
     /// Datagrams that the kernel dropped since the socket's buffer was full, where the kernel tells.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -355,14 +359,16 @@ impl FaceStatus {
 }
 
 impl ListenerStatus {
-    /// A listener.
-    pub(crate) fn new(entry: &ListenerEntry) -> Self {
+    /// A listener, of whose peers so many are there.
+    pub(crate) fn new(entry: &ListenerEntry, open: usize) -> Self {
         let address = entry
             .socket
             .as_ref()
             .and_then(|socket| socket.local_address().ok());
         Self {
             uri: entry.uri.to_string(),
+            accepted: entry.accepted,
+            open,
             drops: link_drops(&entry.counters),
             kernel_drops: address.and_then(kernel_drops),
         }

@@ -50,6 +50,7 @@ impl Door {
             id,
             uri,
             counters: Arc::clone(&counters),
+            accepted: 0,
             socket: None,
             ethernet: None,
         };
@@ -121,7 +122,7 @@ impl Door {
 
     /// Makes a face for a connection; counts it as lost if the node takes no more.
     pub(crate) async fn face(&self, new: NewFace) -> Option<LinkEnd> {
-        let added = self.node.add_face(new).await;
+        let added = self.node.add_face(new.accepted_by(self.id)).await;
         if added.is_err() {
             self.counters.dropped(LinkDrop::TooManyFaces, 1);
         }

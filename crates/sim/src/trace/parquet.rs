@@ -6,6 +6,9 @@ use std::sync::Arc;
 use parquet::basic::Encoding;
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::Result;
+use parquet::file::metadata::{
+    FileMetaData, ParquetMetaData, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
@@ -98,6 +101,24 @@ impl<W: Write + Send> ParquetTrace<W> {
         }
     }
 
+    /// Ends the row group, and returns what makes a whole file of all so far, if it is behind it. It is not written: the next row group
+    /// belongs in its place.
+    ///
+    /// # Errors
+    /// The first error there was; nothing was written after it.
+    pub fn footer(&mut self) -> io::Result<Vec<u8>> {
+        self.flush();
+        match (&mut self.writer, self.error.take()) {
+            (Some(writer), _) => footer(writer).map_err(io::Error::other),
+            (None, error) => Err(error.unwrap_or_else(|| io::ErrorKind::Other.into())),
+        }
+    }
+
+    /// What row groups were written to; `None` after an error.
+    pub fn output_mut(&mut self) -> Option<&mut W> {
+        self.writer.as_mut().map(SerializedFileWriter::inner_mut)
+    }
+
     /// Ends the row group.
     fn flush(&mut self) {
         let Some(writer) = &mut self.writer else {
@@ -155,6 +176,25 @@ fn open<W: Write + Send>(output: W) -> Result<SerializedFileWriter<W>> {
         .set_column_encoding(name, Encoding::DELTA_BYTE_ARRAY)
         .build();
     SerializedFileWriter::new(output, schema, Arc::new(properties))
+}
+
+/// Metadata of the row groups so far, with its length and the magic number.
+fn footer<W: Write + Send>(writer: &mut SerializedFileWriter<W>) -> Result<Vec<u8>> {
+    writer.flush()?;
+    let groups = writer.flushed_row_groups().to_vec();
+    let properties = writer.properties();
+    let file = FileMetaData::new(
+        properties.writer_version().as_num(),
+        groups.iter().map(RowGroupMetaData::num_rows).sum(),
+        Some(properties.created_by().to_owned()),
+        None,
+        Arc::new(writer.schema_descr().clone()),
+        None,
+    );
+    let mut octets = Vec::new();
+    let metadata = ParquetMetaData::new(file, groups);
+    ParquetMetaDataWriter::new(&mut octets, &metadata).finish()?;
+    Ok(octets)
 }
 
 fn write_group<W: Write + Send>(

@@ -239,6 +239,23 @@ fn csv_and_parquet_say_the_same_and_what_happened() {
     assert!(rows.is_sorted_by_key(|row| row[0].parse::<u64>().expect("a time")));
 }
 
+/// What was taken from the output before, and the footer of now, are a whole file.
+#[test]
+fn a_footer_makes_a_whole_file_of_the_groups_before_it() {
+    let network = overloaded();
+    let trace = ParquetTrace::new(Vec::new(), names(&network), ParquetConfig::default());
+    let mut trace = run(network, trace);
+    let first = trace.footer().expect("memory takes everything");
+    let groups = core::mem::take(trace.output_mut().expect("there was no error"));
+    let (_, rows, _) = parquet_rows([&groups[..], &first].concat());
+    assert!(rows.len() > 10_000, "{}", rows.len());
+    let mut trace = run(overloaded(), trace);
+    let second = trace.footer().expect("memory takes everything");
+    let more = trace.output_mut().expect("there was no error");
+    let (_, twice, _) = parquet_rows([&groups[..], more, &second].concat());
+    assert!(twice[..rows.len()] == rows && twice[rows.len()..] == rows);
+}
+
 #[test]
 fn row_groups_end_when_there_is_much_text() {
     let config = ParquetConfig {

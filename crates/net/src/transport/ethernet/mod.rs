@@ -104,6 +104,7 @@ impl Node {
             id: port.id,
             uri: uri.clone(),
             counters: Arc::clone(&port.counters),
+            accepted: 0,
             socket: None,
             ethernet: Some(requests.clone()),
         };
@@ -304,7 +305,10 @@ impl Port {
         }
         self.peers.remove(source);
         let added = match self.peers.has_room() {
-            true => self.node.add_face(self.new_face(source)).await,
+            true => {
+                let new = self.new_face(source).accepted_by(self.id);
+                self.node.add_face(new).await
+            }
             false => Err(NodeError::Stopped),
         };
         let Ok(link) = added else {

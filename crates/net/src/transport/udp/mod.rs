@@ -35,6 +35,7 @@ pub(crate) async fn listen(
         id,
         uri: uri.clone(),
         counters: Arc::clone(&counters),
+        accepted: 0,
         socket: Some(Arc::clone(&socket)),
         ethernet: None,
     };

@@ -194,6 +194,9 @@ fn nobody_else_executes_anything() {
     let typed = "touch there\nexit\n";
     let output = work(&eve, &machine, (&face, "--duration 5s"), typed);
     assert!(text(&output.stdout).is_empty());
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("no answer so far from /host"), "{said}");
     let refused = until("refusal", || {
         let stats = newest_stats(&machine.home.join("stats"))?;
         stats["setups_refused"]["strangers"]

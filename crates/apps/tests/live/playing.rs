@@ -325,7 +325,7 @@ fn a_picture_that_paused_goes_on_where_no_other_rung_is_available() {
     let next = frames.iter().find(|(_, frame)| frame.position == 150);
     let (came_at, _) = next.unwrap();
     assert!(*came_at < at(6_400), "{came_at}");
-    assert_eq!(world.share_in_time(peer, 175, 245), 1.0);
+    assert!(world.share_in_time(peer, 175, 245) > 0.99);
     assert_eq!(world.peers[peer].watcher.stats(world.now).rejoins, 0);
 }
 

@@ -6,11 +6,19 @@ mod program;
 
 use std::fs;
 use std::io::Write;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
-use program::{command, home, newest_stats, start_bundling_forwarder, start_forwarder, until};
+use namecast_packet::tlv::{self, Reader, Writer};
+use namecast_packet::{Interest, LpPacket, Nonce, Packet};
+use program::{
+    command, home, newest_stats, start_bundling_forwarder, start_forwarder, start_forwarder_with,
+    until,
+};
 
 fn prepared(home: &Path, arguments: &str) -> Command {
     let mut command = command(home, &format!("remote {arguments}"));
@@ -186,6 +194,9 @@ fn nobody_else_executes_anything() {
     let typed = "touch there\nexit\n";
     let output = work(&eve, &machine, (&face, "--duration 5s"), typed);
     assert!(text(&output.stdout).is_empty());
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("no answer so far from /host"), "{said}");
     let refused = until("refusal", || {
         let stats = newest_stats(&machine.home.join("stats"))?;
         stats["setups_refused"]["strangers"]
@@ -220,4 +231,152 @@ fn nobody_else_executes_anything() {
             text(&output.stderr)
         );
     }
+}
+
+/// A wire that somebody taps: it brings each datagram of the client twice, and keeps it.
+struct Tap {
+    face: String,
+    seen: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl Tap {
+    fn start(forwarder: SocketAddr) -> Self {
+        let client_side = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let face = format!("udp4://{}", client_side.local_addr().unwrap());
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&seen);
+        thread::spawn(move || {
+            let forwarder_side = connected(forwarder);
+            let back = forwarder_side.try_clone().unwrap();
+            let mut octets = [0; 9_000];
+            let (mut length, client) = client_side.recv_from(&mut octets).unwrap();
+            let to_client = client_side.try_clone().unwrap();
+            thread::spawn(move || {
+                let mut octets = [0; 9_000];
+                while let Ok(length) = back.recv(&mut octets) {
+                    to_client.send_to(&octets[..length], client).unwrap();
+                }
+            });
+            loop {
+                let datagram = &octets[..length];
+                kept.lock().unwrap().push(datagram.to_owned());
+                for _ in 0..2 {
+                    forwarder_side.send(datagram).unwrap();
+                }
+                length = client_side.recv(&mut octets).unwrap();
+            }
+        });
+        Self { face, seen }
+    }
+}
+
+fn connected(to: SocketAddr) -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(to).unwrap();
+    socket
+}
+
+/// An Interest as no cache answers it, and no node takes for one that it has seen: neither is under the signature.
+fn past_caches(interest: &Interest, nonce: u32) -> Vec<u8> {
+    let interest = interest.with_nonce(Nonce::from(nonce));
+    let wire = interest.wire();
+    let whole = Reader::new(wire).only("Interest", tlv::INTEREST).unwrap();
+    let mut value = Writer::default();
+    interest.name().encode(&mut value);
+    let rest = whole.value.start + value.len();
+    value.element(tlv::MUST_BE_FRESH, &[]).raw(&wire[rest..]);
+    let mut again = Writer::default();
+    again.element(tlv::INTEREST, value.as_slice());
+    again.finish().to_vec()
+}
+
+fn packets(datagrams: &[Vec<u8>]) -> impl Iterator<Item = Packet> {
+    datagrams.iter().filter_map(|datagram| {
+        let link = LpPacket::decode(datagram.clone().into()).unwrap();
+        Packet::decode(link.fragment?).ok()
+    })
+}
+
+/// Sends all that a client sent, as it was and then past all caches, with Nonces from `first` on.
+fn replay(datagrams: &[Vec<u8>], by: &UdpSocket, first: u32) {
+    for datagram in datagrams {
+        by.send(datagram).unwrap();
+    }
+    for (nonce, packet) in (first..).zip(packets(datagrams)) {
+        if let Packet::Interest(interest) = packet {
+            by.send(&past_caches(&interest, nonce)).unwrap();
+        }
+    }
+}
+
+/// What the machine that started last refused, once it has refused one set-up for this reason.
+fn refused(machine: &Machine, why: &str) -> serde_json::Value {
+    until(why, || {
+        let stats = newest_stats(&machine.home.join("stats"))?;
+        let refused = stats["setups_refused"].clone();
+        (refused[why] == 1).then_some(refused)
+    })
+}
+
+/// Sent again as it was, a set-up is answered by the forwarder's content store and does not even come to the machine. With another
+/// Nonce and past the caches, which nobody's signature forbids, it comes there: one that remembers refuses it; one that was started
+/// again answers, with another ephemeral key, of which nothing that was recorded is a proof.
+#[test]
+fn what_was_recorded_of_a_client_executes_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let sockets = "--udp 127.0.0.1:0 --tcp 127.0.0.1:0";
+    let (_forwarder, [udp, face]) = start_forwarder_with(directory.path(), sockets);
+    let address = udp.strip_prefix("udp4://").unwrap().parse().unwrap();
+    let me = home(directory.path(), "me");
+    let own = digest(&me, "/me");
+    let machine = Machine::start(directory.path(), &face, &own);
+    let tap = Tap::start(address);
+    let line = "echo executed >> there; exit\n";
+    let output = work(&me, &machine, (&tap.face, "--duration 30s"), line);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let there = || fs::read_to_string(machine.home.join("there")).unwrap();
+    assert_eq!(there(), "executed\n", "each key came twice");
+
+    let seen = tap.seen.lock().unwrap().clone();
+    let eve = connected(address);
+    replay(&seen, &eve, 1);
+    let counted = refused(&machine, "replayed");
+    assert_eq!(counted["forged"], 0, "{counted}");
+    let line = format!("status --json --connect {face}");
+    let status = command(&me, &line).output().unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    assert!(status["cs"]["hits"].as_u64() > Some(0), "{}", status["cs"]);
+
+    drop(machine);
+    let machine = Machine::start(directory.path(), &face, &own);
+    // What the machine requests of the client now comes to Eve.
+    let route = format!(
+        "route add /me/remote udp4://{} --connect {face}",
+        eve.local_addr().unwrap()
+    );
+    assert!(command(&me, &route).status().unwrap().success());
+    replay(&seen, &eve, 1_000);
+    let mut octets = [0; 9_000];
+    eve.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    until("request of a proof", || {
+        let length = eve.recv(&mut octets).unwrap();
+        let asked = packets(&[octets[..length].to_owned()]).next();
+        let Some(Packet::Interest(asked)) = asked else {
+            return None;
+        };
+        asked
+            .name()
+            .to_string()
+            .contains("32=confirm")
+            .then_some(())
+    });
+    for packet in packets(&seen) {
+        if let Packet::Data(data) = packet {
+            eve.send(data.wire()).unwrap();
+        }
+    }
+    let counted = refused(&machine, "forged");
+    assert_eq!(counted["replayed"], 0, "{counted}");
+    let there = fs::read_to_string(machine.home.join("there")).unwrap();
+    assert_eq!(there, "executed\n");
 }

@@ -448,14 +448,15 @@ impl Receiver {
     }
 
     /// How long the answer to an Interest is waited for that has been sent `retries` times for what is missing. From the second
-    /// on they come twice in a round trip, as a message has waited long by then; after many, less and less often.
+    /// on they come twice in a round trip, as a message has waited long by then, and where the flow is steady from the first on, as
+    /// what is late there is lost; after many, less and less often.
     fn wait(&self, retries: u32) -> Duration {
         let timeout = self.timeout();
         let wait = match retries {
             0 if self.other_has_more => timeout,
             0 => self.config.lifetime * 3 / 4,
-            1 => timeout,
-            2..MAX_PROMPT_RETRIES => timeout / 2,
+            1 if !matches!(self.flow, Flow::Steady { .. }) => timeout,
+            1..MAX_PROMPT_RETRIES => timeout / 2,
             more => {
                 let doublings = (more - MAX_PROMPT_RETRIES).min(10);
                 timeout.saturating_mul(1 << doublings).min(MAX_RETRY)

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use namecast_apps::live::watcher::{Event, RungChoice, WatcherConfig};
 use namecast_stream::StreamKind;
+use namecast_units::Bitrate;
 
 use crate::world::{Show, World, at, ms};
 
@@ -269,6 +270,63 @@ fn rungs_change_at(target: Duration, first: RungChoice) -> Vec<(u64, String)> {
     let events = world.peers[peer].events.iter().map(|(_, event)| event);
     assert_eq!(events.filter(switched).count(), changes.len());
     changes
+}
+
+/// Two rungs in groups of a second, which begin at full seconds of the publisher's clock, as probes of metadata do.
+fn lagging_ladder(lag: u64) -> World {
+    World::new(Show {
+        fps: 25,
+        key_interval: 25,
+        rungs: vec![("200k", 2_900, 940), ("1M", 14_500, 4_700)],
+        lag,
+        ..Show::default()
+    })
+}
+
+/// Whenever metadata comes, the newest key frame of the higher rung, which is encoded 400 ms later, is one of the group before.
+#[test]
+fn a_rung_whose_encoder_lags_is_changed_to() {
+    let mut world = lagging_ladder(10);
+    world.run_until(at(4_020));
+    let peer = world.join(WatcherConfig {
+        target: ms(500),
+        ..World::config()
+    });
+    world.run_until(at(12_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let first = frames.iter().find(|(_, frame)| frame.rung == "1M").unwrap();
+    // The path is known well enough to try it with the third group.
+    assert_eq!(first.1.position, 175);
+    assert!(world.peers[peer].resets.is_empty());
+    let video = world.peers[peer].watcher.stats(world.now).video.unwrap();
+    assert_eq!((video.lost, video.late, video.skips), (0, 0, 0));
+}
+
+/// At 150 kbit/s not even the lowest rung fits, and the picture pauses for 190 ms, until the next key frame. That no other rung can be
+/// requested, as it has not published anything, must not keep the watcher from requesting the one it had.
+#[test]
+fn a_picture_that_paused_goes_on_where_no_other_rung_is_available() {
+    let mut world = lagging_ladder(u64::MAX);
+    world.rate = Some(Bitrate::kbps(1_500));
+    let peer = world.join(World::config());
+    let has_paused = |world: &World| {
+        let stats = world.peers[peer].watcher.stats(world.now);
+        stats.picture == Some("nothing fits until the next key frame")
+    };
+    world.run_until(at(5_100));
+    world.rate = Some(Bitrate::kbps(150));
+    world.run_until(at(5_890));
+    assert!(has_paused(&world));
+    world.rate = Some(Bitrate::kbps(1_500));
+    world.run_until(at(10_000));
+    let frames = world.frames(peer, StreamKind::Video);
+    World::assert_decodable(&frames);
+    let next = frames.iter().find(|(_, frame)| frame.position == 150);
+    let (came_at, _) = next.unwrap();
+    assert!(*came_at < at(6_400), "{came_at}");
+    assert!(world.share_in_time(peer, 175, 245) > 0.99);
+    assert_eq!(world.peers[peer].watcher.stats(world.now).rejoins, 0);
 }
 
 /// Ten minutes at 2 % loss and 10 fps: every table stays where it was after the first minute.

@@ -12,7 +12,7 @@ use namecast_apps::live::watcher::{Event, Frame, Signer, Watched, Watcher, Watch
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
-use namecast_units::{Bitrate, Instant, Random, Timestamp};
+use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
 
 /// The publisher's wall clock at the start of virtual time.
 pub(crate) const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
@@ -35,6 +35,8 @@ pub(crate) struct Show {
     pub(crate) key_interval: u32,
     /// Octets of key and delta frames at each rung, lowest first.
     pub(crate) rungs: Vec<(&'static str, usize, usize)>,
+    /// Frames by which all rungs but the lowest are encoded later.
+    pub(crate) lag: u64,
     /// Whether there is audio: 50 packets of 160 octets a second.
     pub(crate) audio: bool,
     /// Streams of 16 rungs in which nothing is published: they only make the catalogue long.
@@ -48,6 +50,7 @@ impl Default for Show {
             fps: 30,
             key_interval: 30,
             rungs: vec![("1M", 12_000, 3_900)],
+            lag: 0,
             audio: false,
             spare_streams: 0,
         }
@@ -163,6 +166,10 @@ pub(crate) struct World {
     /// One-way delay, and what is added at random, up to this.
     pub(crate) delay: Duration,
     pub(crate) jitter: Duration,
+    /// What the link carries towards watchers.
+    pub(crate) rate: Option<Bitrate>,
+    /// When the link has sent all that waits for it.
+    free_at: Instant,
     /// Loss in each direction.
     pub(crate) loss: f64,
     pub(crate) tamper: Option<Tamper>,
@@ -194,6 +201,8 @@ impl World {
             peers: Vec::new(),
             delay: ms(25),
             jitter: Duration::ZERO,
+            rate: None,
+            free_at: Instant::ZERO,
             loss: 0.0,
             tamper: None,
             cut: false,
@@ -326,25 +335,36 @@ impl World {
         let Some(publisher) = &mut self.publisher else {
             return;
         };
+        let period = Duration::from_secs(1) / self.show.fps;
+        let captured = |before: Duration| {
+            Timestamp::from_micros(wall.as_micros() - (ENCODE + before).as_micros() as u64)
+        };
         let encoded = |position, key, payload| EncodedFrame {
             position,
             key,
-            captured_at: Timestamp::from_micros(wall.as_micros() - ENCODE.as_micros() as u64),
+            captured_at: captured(Duration::ZERO),
             encoded_at: wall,
             payload,
         };
         while self.video.0 <= now {
-            let position = self.video.1;
-            let key = position.is_multiple_of(u64::from(self.show.key_interval));
-            for &(name, key_size, delta_size) in &self.show.rungs {
+            let newest = self.video.1;
+            for (number, &(name, key_size, delta_size)) in self.show.rungs.iter().enumerate() {
+                let lag = if number == 0 { 0 } else { self.show.lag };
+                let Some(position) = newest.checked_sub(lag) else {
+                    continue;
+                };
                 let rung = publisher.rung("video", name).unwrap();
+                let key = position.is_multiple_of(u64::from(self.show.key_interval));
                 let size = if key { key_size } else { delta_size };
-                let frame = encoded(position, key, payload(position, size));
+                let frame = EncodedFrame {
+                    captured_at: captured(period * lag as u32),
+                    ..encoded(position, key, payload(position, size))
+                };
                 publisher.publish_frame(now, wall, rung, frame).unwrap();
             }
-            let captured = encoded(position, key, Bytes::new()).captured_at;
-            self.published.insert(("video", captured, position), now);
-            self.video.0 += Duration::from_secs(1) / self.show.fps;
+            let id = ("video", captured(Duration::ZERO), newest);
+            self.published.insert(id, now);
+            self.video.0 += period;
             self.video.1 += 1;
         }
         while self.show.audio && self.audio.0 <= now {
@@ -436,7 +456,12 @@ impl World {
             return;
         };
         let jitter = self.random.below(self.jitter.as_nanos() as u64 + 1);
-        let arrives = self.now + self.delay + Duration::from_nanos(jitter);
+        let mut leaves = self.now;
+        if let (Some(rate), To::Watcher(_)) = (self.rate, to) {
+            leaves = self.free_at.max(leaves) + ByteSize::bytes(packet.len() as u64) / rate;
+            self.free_at = leaves;
+        }
+        let arrives = leaves + self.delay + Duration::from_nanos(jitter);
         self.number += 1;
         self.in_flight
             .push(Reverse((arrives, self.number, to, packet)));

@@ -262,11 +262,7 @@ impl Working {
             Event::Failed(NoCall::Untrusted(peer)) => {
                 bail!("{}", self.keys.on_signer(&peer.signer))
             }
-            Event::Failed(why) => bail!(
-                "{why} from {}: it must run namecast remote {} --serve, and this key must be in its file of authorised keys",
-                self.peer,
-                self.peer
-            ),
+            Event::Failed(why) => bail!("{}", self.not_let_in(&why.to_string())),
             _ => Ok(()),
         }
     }
@@ -282,10 +278,17 @@ impl Working {
     }
 
     async fn leave(&mut self) -> anyhow::Result<()> {
-        if let Some(call) = self.call {
-            self.line.hang_up_and_wait(call, "left").await?;
-        }
-        Ok(())
+        let Some(call) = self.call else {
+            bail!("{}", self.not_let_in("no answer so far"));
+        };
+        self.line.hang_up_and_wait(call, "left").await
+    }
+
+    fn not_let_in(&self, why: &str) -> String {
+        let peer = &self.peer;
+        format!(
+            "{why} from {peer}: it must run namecast remote {peer} --serve, and this key must be in its file of authorised keys"
+        )
     }
 
     fn end(&self, end: &End) -> anyhow::Result<()> {

@@ -151,12 +151,11 @@ impl Talking {
             tokio::select! {
                 happened = self.line.next() => match happened? {
                     Happened::Text(text) => self.progress.say_once(&text),
-                    Happened::Event(Event::Ended(call, end)) => {
-                        if self.is_over(call, &end)? {
+                    Happened::Event(event) => {
+                        if self.ends_with(event).await? {
                             return Ok(());
                         }
                     }
-                    Happened::Event(event) => self.hear(event).await?,
                 },
                 answer = answer(&mut answers), if self.asks() => self.on_answer(&answer).await?,
                 packet = next_spoken(&mut self.sound) => {
@@ -173,6 +172,12 @@ impl Talking {
                         (Some(peer), None) => bail!("{peer} did not take the call"),
                         _ => Ok(()),
                     };
+                }
+            }
+            // However late this is, nothing is concealed that has come.
+            while let Ok(event) = self.line.events.try_recv() {
+                if self.ends_with(event).await? {
+                    return Ok(());
                 }
             }
             if let Some(sound) = &mut self.sound {
@@ -196,6 +201,15 @@ impl Talking {
         let trust = KeyCheck::new(peer.clone(), &self.arguments.line.trusted)?.trust();
         let callee = root(peer, APPLICATION);
         self.line.call(|it, now| it.call(now, callee, trust)).await
+    }
+
+    /// Takes what the endpoint reports. Returns whether the command ends with it.
+    async fn ends_with(&mut self, event: Event) -> anyhow::Result<bool> {
+        if let Event::Ended(call, end) = &event {
+            return self.is_over(*call, end);
+        }
+        self.hear(event).await?;
+        Ok(false)
     }
 
     async fn hear(&mut self, event: Event) -> anyhow::Result<()> {

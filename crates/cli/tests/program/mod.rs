@@ -70,15 +70,20 @@ impl Drop for Program {
 
 /// A forwarder, and the face that applications connect to.
 pub(crate) fn start_forwarder(home: &Path) -> (Program, String) {
-    start_forwarder_with(home, "--udp off --tcp 127.0.0.1:0")
+    let (forwarder, [face]) = start_forwarder_with(home, "--udp off --tcp 127.0.0.1:0");
+    (forwarder, face)
 }
 
-fn start_forwarder_with(home: &Path, arguments: &str) -> (Program, String) {
+/// A forwarder with other arguments, and the first of its faces.
+pub(crate) fn start_forwarder_with<const N: usize>(
+    home: &Path,
+    arguments: &str,
+) -> (Program, [String; N]) {
     let line = format!("forwarder --json --port 0 {arguments}");
     let mut forwarder = Program::start(home, &line);
     let about = forwarder.lines().next().unwrap();
-    let face = about["faces"][0].as_str().unwrap().to_owned();
-    (forwarder, face)
+    let face = |at: usize| about["faces"][at].as_str().unwrap().to_owned();
+    (forwarder, core::array::from_fn(face))
 }
 
 /// A forwarder that takes Data and the next Interest in one packet.
@@ -87,7 +92,9 @@ pub(crate) fn start_bundling_forwarder(home: &Path) -> (Program, String) {
     let text = "hops = [\"piggyback\"]\n\
                 listen = { udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }\n";
     fs::write(&config, text).unwrap();
-    start_forwarder_with(home, &format!("--config {}", config.display()))
+    let arguments = format!("--config {}", config.display());
+    let (forwarder, [face]) = start_forwarder_with(home, &arguments);
+    (forwarder, face)
 }
 
 /// The home of somebody called `name`.

@@ -6,6 +6,7 @@ mod forwarder;
 mod marks;
 mod measure;
 mod sim;
+mod speech;
 mod stream;
 
 use clap::{Args, Subcommand};
@@ -16,6 +17,7 @@ use forwarder::memory::BenchMemory;
 use forwarder::sessions::BenchExchange;
 use marks::BenchMarks;
 use sim::BenchSim;
+use speech::BenchSpeech;
 use stream::BenchStream;
 
 /// `namecast bench`.
@@ -35,6 +37,8 @@ pub enum BenchWhat {
     Forwarder(BenchForwarder),
     /// Two-way sessions over UDP, with bundles and without: processor time, round trip, transfer time.
     Exchange(BenchExchange),
+    /// A voice call over a path with delay and loss: how much of what is spoken is heard.
+    Speech(BenchSpeech),
     /// Resident memory of a forwarder whose tables are full, beside the bounds that it was told.
     Memory(BenchMemory),
     /// Congestion marks of two forwarders with a slow link between them, beside the simulator's: see interop/run.sh marks.
@@ -54,6 +58,7 @@ pub(crate) async fn run(arguments: Bench) -> anyhow::Result<()> {
         BenchWhat::Stream(arguments) => stream::run(&arguments).await,
         BenchWhat::Forwarder(arguments) => forwarder::run(&arguments),
         BenchWhat::Exchange(arguments) => forwarder::sessions::run(&arguments),
+        BenchWhat::Speech(arguments) => speech::run(&arguments),
         BenchWhat::Memory(arguments) => forwarder::memory::run(&arguments),
         BenchWhat::Marks(arguments) => marks::run(&arguments).await,
         BenchWhat::Dumbbell(arguments) => dumbbell::run(&arguments).await,

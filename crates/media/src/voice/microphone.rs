@@ -19,6 +19,9 @@ use crate::nut::NutReader;
 /// Packets that wait; those beyond are dropped, as nobody wants to hear the past.
 const MAX_WAITING: usize = 8;
 const READ_SIZE: usize = 1 << 14;
+const SAMPLE_RATE: u32 = 48_000;
+/// Samples in one packet.
+const FRAME: u32 = SAMPLE_RATE / 1_000 * PACKET.as_millis() as u32;
 /// How the tone sounds that is spoken for tests.
 const TONE: &str = "sine=frequency=330:beep_factor=3:sample_rate=48000";
 
@@ -46,8 +49,13 @@ impl Microphone {
     pub fn start(input: &Input, bitrate: Bitrate) -> Result<Self, IngestError> {
         check(&["libopus"])?;
         let mut arguments = source(input)?;
+        // Demuxers read several packets at once, 43 ms of WAV, which would come in bursts.
+        let mut frames = format!("asetnsamples=n={FRAME}");
+        if matches!(input, Input::Test | Input::File(_) | Input::StandardInput) {
+            frames.push_str(",arealtime");
+        }
         let coding = format!(
-            "-map 0:a:0 -ac 1 -ar 48000 -c:a libopus -application voip -frame_duration {} -b:a {} \
+            "-map 0:a:0 -af aresample={SAMPLE_RATE},{frames} -ac 1 -c:a libopus -application voip -frame_duration {} -b:a {} \
              -write_index 0 -flush_packets 1 -f nut",
             PACKET.as_millis(),
             bitrate.as_bps(),
@@ -83,15 +91,15 @@ fn source(input: &Input) -> Result<Vec<OsString>, IngestError> {
         words(options).chain(input).collect()
     };
     Ok(match input {
-        Input::Test => with("-re -f lavfi", TONE.into()),
+        Input::Test => with("-f lavfi", TONE.into()),
         Input::Device(format, name) => with(&format!("-fflags nobuffer -f {format}"), name.into()),
         Input::File(path) => {
             let mut name = OsString::from("file:");
             name.push(path);
-            with("-re", name)
+            with("", name)
         }
         Input::Address(address) => with("-fflags nobuffer", address.into()),
-        Input::StandardInput => with("-re", "pipe:0".into()),
+        Input::StandardInput => with("", "pipe:0".into()),
         Input::Camera(_) | Input::Pipe(_) => return Err(IngestError::NoSound(input.to_string())),
     })
 }

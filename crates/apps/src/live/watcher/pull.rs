@@ -26,7 +26,7 @@ pub(super) struct Pulled {
     pub consumer: Consumer,
     /// The rung that they will come from, until it has a key sample in time.
     pub upcoming: Option<Upcoming>,
-    /// What the publisher said of all rungs when their newest key samples were of one position.
+    /// What the publisher said of all rungs, as of one group.
     pub numbering: Vec<Latest>,
     /// The group whose rung was chosen last, by the position of its key sample.
     pub chosen_for: Option<u64>,

@@ -76,14 +76,21 @@ impl Pulled {
         })
     }
 
-    /// Keeps what the publisher says of all rungs if it says so of one moment.
+    /// Keeps what the publisher says of all rungs, as of the newest group of the one that is pulled. Another rung may have begun a
+    /// later group, or not that one yet, as its encoder takes less or more time.
     pub(super) fn learn_numbering(&mut self, latest: &[Latest]) {
-        let names = self.consumer.source().names.prefix().parent();
-        let own = latest.iter().filter(|latest| latest.rung.parent() == names);
-        let own: Vec<Latest> = own.cloned().collect();
-        let position = own.first().and_then(|latest| latest.key_position);
-        if position.is_some() && own.iter().all(|latest| latest.key_position == position) {
-            self.numbering = own;
+        let source = self.consumer.source();
+        let names = source.names.prefix().parent();
+        let pulled = Self::latest_of(&self.consumer, latest);
+        let Some(position) = pulled.and_then(|latest| latest.key_position) else {
+            return;
+        };
+        let of_stream = latest.iter().filter(|it| it.rung.parent() == names);
+        let moved: Option<Vec<_>> = of_stream
+            .map(|latest| at_group(latest, position, source.key_interval))
+            .collect();
+        if let Some(moved) = moved {
+            self.numbering = moved;
         }
     }
 
@@ -349,4 +356,28 @@ impl Pulled {
             newest,
         ))
     }
+}
+
+/// Returns what the publisher would say of a rung if its newest group were the one at `position`; `None` if it has no such group.
+fn at_group(latest: &Latest, position: u64, key_interval: u32) -> Option<Latest> {
+    let interval = u64::from(key_interval.max(1));
+    let own = latest.key_position?;
+    let groups = position.abs_diff(own) / interval;
+    if position.abs_diff(own) % interval != 0 {
+        return None;
+    }
+    let moved = |number: u64, each: u64| {
+        let by = groups.checked_mul(each)?;
+        if own < position {
+            number.checked_add(by)
+        } else {
+            number.checked_sub(by)
+        }
+    };
+    Some(Latest {
+        key_sequence: Some(moved(latest.key_sequence?, 1)?),
+        key_position: Some(position),
+        next_delta: Some(moved(latest.next_delta?, interval - 1)?),
+        ..latest.clone()
+    })
 }

@@ -183,6 +183,23 @@ fn bundles_cost_a_transfer_nothing() {
     }
 }
 
+/// A round trip of 1 ms, without a bottleneck: an Interest that waited for Data as long would be there after the Data it is for.
+#[test]
+fn on_a_short_path_nothing_waits_for_a_bundle() {
+    let [plain, bundled] = [false, true].map(|bundles| {
+        let mut pipe = Pipe::with(|config| config.session.bundles = bundles);
+        (pipe.joins, pipe.delay) = (bundles, Duration::from_micros(500));
+        let call = pipe.connect();
+        transfer(&mut pipe, call, ms(40), &[A, B])
+    });
+    for side in [A, B] {
+        assert!(
+            bundled[side] * 100 >= plain[side] * 99,
+            "{bundled:?} of {plain:?}"
+        );
+    }
+}
+
 /// Loss of 5 % in each direction: a packet is lost in one of twenty answers, and what it takes to have it again is one more round
 /// trip, a quarter for reordering, and the time until the next one comes.
 #[test]
@@ -216,9 +233,9 @@ fn speech_is_repaired_in_time() {
         for side in [A, B] {
             let (delays, missing) = delays(&pipe, side, &sent);
             let late = delays.iter().filter(|&&it| it > ms(150)).count();
-            // One in a hundred is lost twice.
+            // One in a thousand is lost three times.
             assert!(
-                missing + late <= 20,
+                missing + late <= 4,
                 "seed {seed}: {missing} missing, {late} late"
             );
             assert!(quantile(&delays, 500) <= ms(30), "seed {seed}");

@@ -23,9 +23,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::super::measure::namecast;
 use super::load;
 use super::measured::Measured;
-use super::namecast;
 use super::port::{Port, Sending};
 
 /// Without an answer for so long, Interests count as lost, or as waiting.

@@ -517,10 +517,3 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
-
-/// The program that forwards: this one, unless it is a laboratory of one's own and the environment variable `NAMECAST` names another.
-fn namecast() -> std::io::Result<Command> {
-    let named = std::env::var_os("NAMECAST").map(PathBuf::from);
-    let program = named.map_or_else(std::env::current_exe, Ok)?;
-    Ok(Command::new(program))
-}

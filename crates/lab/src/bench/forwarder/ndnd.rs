@@ -8,8 +8,8 @@ use std::time::Instant;
 use namecast_units::Duration;
 use tempfile::TempDir;
 
+use super::super::measure::namecast;
 use super::measured::Measured;
-use super::namecast;
 
 /// Time that starting may take.
 const START_TIMEOUT: Duration = Duration::from_secs(10);

@@ -6,8 +6,8 @@ use anyhow::Context;
 use smart_default::SmartDefault;
 use tempfile::TempDir;
 
+use super::super::measure::namecast;
 use super::measured::Measured;
-use super::namecast;
 
 /// What is different from a forwarder without a configuration file.
 #[derive(Clone, Debug, SmartDefault)]

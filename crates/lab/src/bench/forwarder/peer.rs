@@ -20,8 +20,10 @@ use super::port::{Port, Sending};
 pub(super) const MTU: usize = 1_400;
 /// Without anything new for so long, a peer requests again what is outstanding.
 const STALLED: Duration = Duration::from_millis(200);
-/// How long an Interest waits for Data to travel with: what `hops = ["piggyback"]` has for applications.
+/// How long an Interest waits for Data to travel with, unless that is more than this share of a round trip: then it does not wait.
+/// Both are what sessions have.
 const WAIT: Duration = Duration::from_millis(1);
+const WAIT_SHARE: u32 = 16;
 /// How long the forwarder may take to send a packet to each peer.
 const FIRST_PACKET: Duration = Duration::from_secs(5);
 /// Frames that a Data packet is cut into at most.
@@ -83,6 +85,8 @@ pub(super) struct Peer {
     /// Numbers that the other has requested.
     requested: Vec<u64>,
     sequence: u64,
+    /// Smoothed.
+    round_trip: Duration,
     last_progress: Instant,
 }
 
@@ -127,6 +131,7 @@ impl Peer {
             waiting: VecDeque::new(),
             requested: Vec::new(),
             sequence: 0,
+            round_trip: Duration::ZERO,
             last_progress: Instant::now(),
         })
     }
@@ -159,8 +164,13 @@ impl Peer {
         for number in answers {
             self.answer(number, &mut frames);
         }
+        let may_wait = self.load.is_bundled && !self.is_first;
+        let wait = match may_wait && self.round_trip >= WAIT * WAIT_SHARE {
+            true => WAIT,
+            false => Duration::ZERO,
+        };
         while let Some(interest) = self.waiting.front()
-            && (!self.load.is_bundled || self.is_first || now - interest.at >= WAIT)
+            && now - interest.at >= wait
         {
             let interest = self.request();
             frames.extend(interest.map(|it| it.wire().clone()));
@@ -196,8 +206,11 @@ impl Peer {
                 heard = true;
                 let wanted = self.outstanding.remove(place);
                 outcome.delivered += 1;
-                if self.load.count < u64::MAX {
-                    outcome.delays.extend(wanted.map(|it| now - it.at));
+                if let Some(delay) = wanted.map(|it| now - it.at) {
+                    self.round_trip = (self.round_trip * 7 + delay) / 8;
+                    if self.load.count < u64::MAX {
+                        outcome.delays.push(delay);
+                    }
                 }
                 let rider = packet.piggybacked_interest;
                 let rider = rider.and_then(|value| piggyback::decode(&value, &data).ok());

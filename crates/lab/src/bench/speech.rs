@@ -32,9 +32,9 @@ const SENTENCES: &str = "The birch canoe slid on the smooth planks. Glue the she
 /// Samples a second that are compared, and those of 200 ms.
 const RATE: usize = 8_000;
 const WINDOW: usize = RATE / 5;
-/// How far from where it would be if nothing had moved a window is looked for, and how much earlier the recording may begin.
+/// How far from where it would be if nothing had moved a window is looked for, and how much earlier or later the recording may begin.
 const NEAR: usize = RATE / 5;
-const FAR: usize = RATE * 6;
+const FAR: usize = RATE * 3;
 /// How alike a window is to what was heard if it was found.
 const FOUND: f64 = 0.7;
 /// Samples of 10 ms, whose loudness tells roughly where the recording begins.
@@ -291,6 +291,7 @@ fn samples(file: &Path) -> anyhow::Result<Vec<f32>> {
 
 /// Finds each window of `source` in `heard`. Returns those that are no pauses, by their numbers, with how alike both are.
 fn correlations(source: &[f32], heard: &[f32]) -> Vec<(usize, f64)> {
+    let heard = &[&[0.0; FAR], heard].concat();
     let mut lag = beginning(source, heard);
     let mut found = Vec::new();
     for (number, window) in source.chunks_exact(WINDOW).enumerate() {
@@ -322,7 +323,7 @@ fn beginning(source: &[f32], heard: &[f32]) -> usize {
         blocks.iter().map(|it| it - mean).collect()
     };
     let (source, heard) = (loudness(source), loudness(heard));
-    let lags = 0..(FAR / BLOCK).min(heard.len());
+    let lags = 0..(2 * FAR / BLOCK).min(heard.len());
     let product = |lag: usize| dot(&source, &heard[lag..]);
     let best = lags.max_by(|&a, &b| product(a).total_cmp(&product(b)));
     best.unwrap_or(0) * BLOCK
@@ -368,6 +369,8 @@ mod tests {
         let found = correlations(&source, &heard);
         let windows: Vec<_> = found.iter().map(|it| it.0).collect();
         assert_eq!(windows, [0, 1, 2, 4, 5]);
+        let late = correlations(&source, &source[WINDOW / 2..]);
+        assert!(late[1..].iter().all(|it| it.1 > 0.99), "{late:?}");
         for (window, alike) in found {
             assert_eq!(alike > 0.99, window != 2, "{window}: {alike}");
             assert!(window != 2 || alike < 0.3, "{alike}");

@@ -6,15 +6,15 @@
 #   scripts/test.sh deny          what only `make check` does
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
-# Beside the tests, which mostly wait for packets, run peers, and with the lowest priority what only needs the processor.
+# Beside the tests, which mostly wait for packets, run peers, and what only needs the processor begins with the lowest priority.
 # All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
 # optimised lightly and with its assertions on. Only the page's core has a profile of its own, the one that users get.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 first_steps=(lock format tidy page web build)
-last_steps=(browser)
-all_steps=("${first_steps[@]}" unit interop doors lint doc "${last_steps[@]}")
+last_steps=(lint doc browser)
+all_steps=("${first_steps[@]}" unit interop doors "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
 steps=("$@")
@@ -122,25 +122,34 @@ beside() {
   printf '%s\n' "${summary[@]}" >"$apart/$1.summary"
 }
 
-# What builds something else has to wait until Cargo has found all tests, or it would keep them from running.
-beside_running_tests() {
+# Compiles what lint and doc will want with what tests leave of the processors, which may be nothing. Cargo must have found all tests, or
+# this would keep them from running.
+ahead() {
   until [ -e "$apart/unit.ended" ] || grep -q '^running' "$apart/unit.output"; do sleep 1; done
-  renice -n 19 "$BASHPID" >/dev/null
-  beside "$@"
-}
+  renice -n 19 "$BASHPID"
+  step_lint && step_doc
+} >/dev/null 2>&1
 
 run_all() {
-  local name apart ended
+  local name apart ended others ahead
   for name in "${first_steps[@]}"; do run "$name"; done
   is_built=1
   apart=$(mktemp -d)
   : >"$apart/unit.output"
   beside interop doors &
-  beside_running_tests lint doc &
+  others=$!
+  # In a process group of its own, which is ended as a whole.
+  set -m
+  ahead &
+  ahead=$!
+  set +m
+  trap 'kill -- "-$ahead" 2>/dev/null' EXIT
   run unit > >(tee "$apart/unit.output") 2>&1
   : >"$apart/unit.ended"
-  wait %1 %2
-  cat "$apart/interop.output" "$apart/lint.output"
+  wait "$others"
+  kill -- "-$ahead" 2>/dev/null
+  wait "$ahead" 2>/dev/null
+  cat "$apart/interop.output"
   mapfile -t ended < <(cat "$apart"/*.summary)
   summary+=("${ended[@]}")
   rm -r "$apart"

@@ -131,7 +131,7 @@ ahead() {
 } >/dev/null 2>&1
 
 run_all() {
-  local name apart ended others ahead
+  local name apart ended others
   for name in "${first_steps[@]}"; do run "$name"; done
   is_built=1
   apart=$(mktemp -d)
@@ -149,6 +149,7 @@ run_all() {
   wait "$others"
   kill -- "-$ahead" 2>/dev/null
   wait "$ahead" 2>/dev/null
+  trap - EXIT
   cat "$apart/interop.output"
   mapfile -t ended < <(cat "$apart"/*.summary)
   summary+=("${ended[@]}")

@@ -195,7 +195,7 @@ export class LiveVideo {
     return 1_000 / this.#rate;
   }
 
-  /** Encodes one picture in all qualities, or, if anybody is behind, in none: a position that one lacks would be of no use. */
+  /** Encodes one picture in all qualities, or, while an encoder or the network has too much waiting, in none: viewers could not change between qualities there. */
   #encode(frame: VideoFrame, timestamp: number, capturedAt: number): void {
     const behind = this.#behind();
     if (behind !== undefined) {

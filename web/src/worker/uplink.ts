@@ -13,8 +13,8 @@ const LOOKS = 10;
 const FULL = 80;
 /**
  * Viewers request live pictures before they are there. Those who can get no more request less, and so later: where that many are
- * late, somebody does not see what he should. Waiting alone may be in the nature of a radio link, and late requests alone are of those who join
- * or look at the past.
+ * late, somebody does not see what he should. Radio links queue without being full, and who joins or looks at the past is late
+ * without it.
  */
 const LATE_SHARE = 0.2;
 const MIN_INTERESTS = 20;

@@ -8,7 +8,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { openPage, startBrowser } from "./lib/browser.mjs";
 import { captureFlags, isBlueAndRed, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
-import { assertAccessible, SIZES } from "./lib/fits.mjs";
+import { assertAccessible, assertInside, SIZES } from "./lib/fits.mjs";
 import { linksOf, openLive, VP8_ALONE } from "./lib/live.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 import { startProxy } from "./lib/proxy.mjs";
@@ -140,12 +140,7 @@ describe("the page to go live", () => {
           await page.emulateMedia({ colorScheme });
           await assertAccessible(page, colorScheme);
         }
-        const outside = await page.evaluate(() => {
-          const isInside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
-          return ["#preview", "#end"].filter((selector) => !isInside(document.querySelector(selector).getBoundingClientRect()));
-        });
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        assert.deepEqual({ outside, overflow }, { outside: [], overflow: 0 }, `${width} × ${height}`);
+        await assertInside(page, ["#preview", "#end"], "the page to go live");
       }
     } finally {
       await live.close();

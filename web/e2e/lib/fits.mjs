@@ -20,16 +20,23 @@ export async function assertFits(page, selector, what) {
     await page.waitForTimeout(50);
     opacity = await player.evaluate((player) => getComputedStyle(player.shadowRoot.querySelector("media-control-bar")).opacity);
   }
-  const layout = await player.evaluate((player) => {
-    const { documentElement: root } = document;
-    const inside = ({ left, top, right, bottom }) => left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
-    return {
-      overflow: root.scrollWidth - root.clientWidth,
-      isWhole: inside(player.getBoundingClientRect()),
-      controls: ["play", "sound", "quality", "full"].filter((id) => !inside(player.shadowRoot.getElementById(id).getBoundingClientRect())),
-    };
-  });
-  assert.deepEqual(layout, { overflow: 0, isWhole: true, controls: [] }, `${what} at ${JSON.stringify(page.viewportSize())}`);
+  await assertInside(page, [selector, ...["play", "sound", "quality", "full"].map((id) => `${selector} #${id}`)], what);
+}
+
+/** Fails unless the page is no wider than the screen, and all of what these selectors find, one each, is on it. */
+export async function assertInside(page, selectors, what) {
+  const outside = [];
+  for (const selector of selectors) {
+    const isInside = await page.locator(selector).evaluate((found) => {
+      const { left, top, right, bottom } = found.getBoundingClientRect();
+      return left >= 0 && top >= 0 && right <= innerWidth && bottom <= innerHeight;
+    });
+    if (!isInside) {
+      outside.push(selector);
+    }
+  }
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  assert.deepEqual({ outside, overflow }, { outside: [], overflow: 0 }, `${what} at ${JSON.stringify(page.viewportSize())}`);
 }
 
 /** Fails if a screen reader would stumble over something. */

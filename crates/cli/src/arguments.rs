@@ -109,7 +109,7 @@ impl FromStr for DataInput {
 #[derive(Clone, Debug, Args)]
 pub struct Encoding {
     /// Bitrates of the video; 1M@640x360 chooses the picture's size too, copy passes the input through as it is. Without: copy and
-    /// 300k where the input is H.264, AV1 or VP9 without B-frames, else 200k,1M,3M.
+    /// 300k where the input is H.264, AV1 or VP9 that every player decodes, else 200k,1M,3M.
     #[arg(long, value_name = "copy,1M,…")]
     pub ladder: Option<LadderWish>,
     /// Video codec of what is encoded: h264, vp8, vp9 or av1. Without: that of the input where it is passed through, else h264.
@@ -121,6 +121,9 @@ pub struct Encoding {
     /// Frames a second of the encoded video; the input's without it. Nothing is passed through then, nor with --gop or --size.
     #[arg(long, value_parser = number::<u32>(1..=240))]
     pub fps: Option<u32>,
+    /// Encode an input that has B-frames, instead of passing it through with the delay of their reordering.
+    #[arg(long)]
+    pub no_b_frames: bool,
     /// Frames from one key frame to the next; a second of them without it.
     #[arg(long, value_name = "FRAMES", value_parser = number::<u32>(1..=10_000))]
     pub gop: Option<u32>,

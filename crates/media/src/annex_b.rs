@@ -28,10 +28,22 @@ pub(crate) fn is_of(unit: &[u8], kind: u8) -> bool {
 
 /// Width and height in pixels, by the first sequence parameter set among these units.
 pub(crate) fn picture_size(frame: &[u8]) -> Option<(u32, u32)> {
+    parameters(frame)?.pixel_dimensions().ok()
+}
+
+/// Width of a pixel over its height, by the first sequence parameter set among these units, if that states it.
+pub(crate) fn pixel_aspect(frame: &[u8]) -> Option<(u32, u32)> {
+    let (width, height) = parameters(frame)?
+        .vui_parameters?
+        .aspect_ratio_info?
+        .get()?;
+    Some((width.into(), height.into()))
+}
+
+fn parameters(frame: &[u8]) -> Option<SeqParameterSet> {
     let set = units(frame).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
     let bits = decode_nal(set).ok()?;
-    let set = SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()?;
-    set.pixel_dimensions().ok()
+    SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()
 }
 
 #[cfg(test)]

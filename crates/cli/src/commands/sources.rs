@@ -306,6 +306,7 @@ fn ingest_config(input: Input, media: &Media) -> anyhow::Result<IngestConfig> {
         wish: Wish {
             ladder,
             codec,
+            refuses_b_frames: encoding.no_b_frames,
             rate: encoding.fps,
             key_interval: encoding.gop,
             size: encoding.size,

@@ -444,7 +444,7 @@ impl Track {
             let frames: Option<Vec<_>> = frames.collect::<Result<_, _>>()?;
             match (frames, &self.laps) {
                 (Some(frames), _) => {
-                    let due = self.playback.wait(began + self.period * in_lap);
+                    let due = self.playback.wait(began + self.period * in_lap, &self.stop);
                     self.publish(frames, position, due)?;
                     (in_lap, position) = (in_lap + 1, position + 1);
                 }
@@ -480,6 +480,7 @@ impl Track {
                 position,
                 key: frame.key || self.stream == StreamKind::Audio,
                 captured_at,
+                presented_at: None,
                 encoded_at: clock::wall(),
                 payload: frame.payload,
             });

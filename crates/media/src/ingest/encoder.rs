@@ -11,11 +11,13 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::process::ChildStdin;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
 use namecast_units::Timestamp;
 
 use super::codec;
+use super::external::{Origin, Presentation};
 use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::Rung;
 use super::{AudioConfig, IngestError, MediaFrame, Sink, StreamKind, VideoConfig};
@@ -63,6 +65,7 @@ impl Encoder {
             slack: 0,
             sink: sink.clone(),
             pipe,
+            presentation: None,
         });
         Ok(Self::new(process, outputs.collect()))
     }
@@ -80,6 +83,7 @@ impl Encoder {
             slack: 0,
             sink: sink.clone(),
             pipe,
+            presentation: None,
         });
         let mut encoder = Self::new(process, outputs.collect());
         // An ffmpeg that ended at once shows when the first packet is submitted.
@@ -209,7 +213,7 @@ fn wav_header(config: &AudioConfig) -> Vec<u8> {
 /// Container's time of what is encoded anew: microseconds.
 const MICROSECONDS: u32 = 1_000_000;
 /// By how many of them encoders round it.
-const ROUNDED: u64 = 1_000;
+pub(super) const ROUNDED: u64 = 1_000;
 
 /// Reads one rung's encoded frames.
 #[derive(Debug)]
@@ -222,11 +226,18 @@ pub(super) struct Output<R> {
     slack: u64,
     sink: Sink,
     pipe: R,
+    /// When frames are presented; `None`: when they are published.
+    presentation: Option<Presentation>,
 }
 
 impl<R: Read> Output<R> {
-    /// The output of an encoder whose frames keep the times of its input, in microseconds.
-    pub(super) const fn timed(stream: StreamKind, rung: usize, sink: Sink, pipe: R) -> Self {
+    /// The output of an encoder whose frames keep the times of its input, in microseconds, by the clock of `origin`.
+    pub(super) fn timed(
+        (stream, rung): (StreamKind, usize),
+        sink: Sink,
+        pipe: R,
+        origin: Arc<Origin>,
+    ) -> Self {
         Self {
             stream,
             rung,
@@ -234,6 +245,7 @@ impl<R: Read> Output<R> {
             slack: ROUNDED,
             sink,
             pipe,
+            presentation: Some(Presentation::new(origin)),
         }
     }
 
@@ -274,14 +286,18 @@ impl<R: Read> Output<R> {
         }
     }
 
-    fn emit(&self, frame: NutFrame, stamp: Stamp) {
+    fn emit(&mut self, frame: NutFrame, stamp: Stamp) {
+        let encoded_at = clock::wall();
+        let presentation = self.presentation.as_mut();
+        let presented_at = presentation.and_then(|it| it.time(stamp.captured_at, encoded_at));
         self.sink.frame(MediaFrame {
             stream: self.stream,
             rung: self.rung,
             position: stamp.position,
             key: frame.key || self.stream == StreamKind::Audio,
             captured_at: stamp.captured_at,
-            encoded_at: clock::wall(),
+            presented_at,
+            encoded_at,
             payload: frame.payload,
         });
     }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
@@ -12,6 +13,7 @@ use std::thread;
 use command_fds::{CommandFdExt, FdMapping};
 
 use super::IngestError;
+use super::description::Description;
 
 /// Environment variable that names another ffmpeg than the one on the path.
 const PROGRAM_VARIABLE: &str = "NAMECAST_FFMPEG";
@@ -39,6 +41,8 @@ struct Complaints {
     count: u64,
     /// The last ones.
     kept: VecDeque<String>,
+    /// What it said of its input.
+    description: Description,
 }
 
 impl Process {
@@ -64,7 +68,7 @@ impl Process {
     ) -> Result<(Self, Vec<PipeReader>), IngestError> {
         let mut command = Command::new(program());
         command
-            .args(["-hide_banner", "-loglevel", "level+warning"])
+            .args(["-hide_banner", "-nostats", "-loglevel", "level+info"])
             .args(arguments)
             .stdin(stdin)
             .stdout(Stdio::null())
@@ -128,6 +132,11 @@ impl Process {
         self.complaints().kept.back().cloned()
     }
 
+    /// Returns what it has said of its input so far.
+    pub(crate) fn description(&self) -> Description {
+        self.complaints().description.clone()
+    }
+
     fn complaints(&self) -> MutexGuard<'_, Complaints> {
         self.complaints
             .lock()
@@ -156,6 +165,13 @@ impl Drop for Process {
 /// How ffmpeg's arguments name the `index`-th extra pipe.
 pub(crate) fn pipe_url(index: usize) -> OsString {
     format!("pipe:{}", index + FIRST_PIPE as usize).into()
+}
+
+/// Returns a path as ffmpeg takes it, whatever its name: for no option, address or device.
+pub(crate) fn local(path: &Path) -> OsString {
+    let mut name = OsString::from("file:");
+    name.push(path);
+    name
 }
 
 /// Turns words into arguments.
@@ -257,7 +273,7 @@ pub(crate) fn program() -> OsString {
 /// The ffprobe that came with the ffmpeg.
 pub(crate) fn probe_program() -> OsString {
     match std::env::var_os(PROGRAM_VARIABLE) {
-        Some(path) => std::path::Path::new(&path).with_file_name("ffprobe").into(),
+        Some(path) => Path::new(&path).with_file_name("ffprobe").into(),
         None => "ffprobe".into(),
     }
 }
@@ -276,11 +292,16 @@ fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {
             Ok(_) => {}
         }
         let text = String::from_utf8_lossy(&line);
-        tracing::debug!(target: "ffmpeg", "{}", text.trim_end());
-        let Some(text) = complaint(text.trim_end()) else {
+        let text = text.trim_end();
+        tracing::debug!(target: "ffmpeg", "{text}");
+        let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, info)) = text.split_once("[info] ") {
+            complaints.description.read(info);
+            continue;
+        }
+        let Some(text) = complaint(text) else {
             continue;
         };
-        let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
         complaints.count += 1;
         if complaints.kept.len() == KEPT_LINES {
             complaints.kept.pop_front();
@@ -289,14 +310,21 @@ fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {
     }
 }
 
-/// What people should hear of a line that says its level: errors, and of warnings those of damaged input.
+/// Returns what people should read of a line that states its level: errors, and of warnings those of damaged input. The names of
+/// ffmpeg's parts, with their addresses in memory, are left out.
 fn complaint(line: &str) -> Option<String> {
     if line.contains("[warning] ") && !line.contains("corrupt input packet") {
         return None;
     }
-    let levels = ["[warning] ", "[error] ", "[fatal] "];
-    let level = levels.into_iter().find(|level| line.contains(level));
-    Some(line.replacen(level.unwrap_or_default(), "", 1))
+    let mut rest = line;
+    while let Some((part, after)) = rest.strip_prefix('[').and_then(|it| it.split_once("] ")) {
+        let is_level = matches!(part, "warning" | "error" | "fatal");
+        if !is_level && !part.contains(" @ 0x") {
+            break;
+        }
+        rest = after.trim_start();
+    }
+    Some(rest.to_owned())
 }
 
 #[cfg(test)]
@@ -308,7 +336,7 @@ mod tests {
         for (line, kept) in [
             (
                 "[flv @ 0x5] [error] Packet mismatch 6 8",
-                Some("[flv @ 0x5] Packet mismatch 6 8"),
+                Some("Packet mismatch 6 8"),
             ),
             (
                 "[warning] pipe:0: corrupt input packet in stream 0",

@@ -160,9 +160,12 @@ impl LadderWish {
         if self.rungs.is_empty() {
             let default = Ladder::default();
             let rungs = default.rungs().iter();
-            return rungs
+            let mut rungs: Vec<_> = rungs
                 .map(|rung| Self::rung(rung.bitrate).fit(size))
                 .collect();
+            // A small picture is not worth several bitrates.
+            rungs.dedup_by_key(|rung| rung.size);
+            return rungs;
         }
         self.rungs.iter().map(|rung| rung.fit(size)).collect()
     }

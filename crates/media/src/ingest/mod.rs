@@ -12,6 +12,7 @@
 pub mod burned_clock;
 pub mod clip;
 pub mod codec;
+mod description;
 mod encoded;
 mod encoder;
 mod external;
@@ -71,6 +72,8 @@ pub struct Wish {
     pub ladder: LadderWish,
     /// Codec of the pictures.
     pub codec: Option<VideoCodec>,
+    /// Pictures that come in another order than that in which they are shown are encoded.
+    pub refuses_b_frames: bool,
     /// Frames a second.
     pub rate: Option<u32>,
     /// Frames from one key frame to the next.
@@ -244,6 +247,9 @@ pub struct MediaFrame {
     pub key: bool,
     /// When the picture was taken, or the packet's first sample heard.
     pub captured_at: Timestamp,
+    /// When it is to be presented at the earliest; `None`: when it is published. Pictures that come in another order than that in
+    /// which they are shown have it, and the sound with them.
+    pub presented_at: Option<Timestamp>,
     /// When the encoder had finished it.
     pub encoded_at: Timestamp,
     /// The encoded frame.
@@ -309,8 +315,13 @@ pub enum IngestError {
         said: String,
     },
     /// The pictures are encrypted.
-    #[error("{} is encrypted (DRM), and nobody could watch it: choose a file without, or decrypt it first with the key (ffmpeg -decryption_key)", .0.display())]
-    Encrypted(PathBuf),
+    #[error(
+        "{0} is encrypted (DRM), and nobody could watch it: choose a file without, or decrypt it first with the key (ffmpeg -decryption_key)"
+    )]
+    Encrypted(String),
+    /// A folder was named.
+    #[error("{} is a folder: name a file in it", .0.display())]
+    Folder(PathBuf),
     /// The file has no pictures.
     #[error("{0} has no pictures: choose a file with a video track")]
     NoPictures(String),

@@ -17,10 +17,11 @@ use serde::Deserialize;
 
 use super::IngestError;
 use super::codec::VideoCodec;
+use super::external::Turn;
 use super::ffmpeg::{self, Process, words};
 use super::ladder::{PictureSize, Rung, RungWish};
 use super::picture::TestPicture;
-use super::source::{probe, turn_of};
+use super::source::{display_matrix, probe};
 
 const MICROS: u64 = 1_000_000;
 /// The PSNR of pictures without any difference, in dB, for which there is no number.
@@ -304,9 +305,12 @@ fn size_of(file: &Path) -> Result<PictureSize, IngestError> {
     let probed: Probed = probe(file, entries)?;
     let first = probed.streams.first();
     let size = first.ok_or_else(|| IngestError::NoPictures(file.display().to_string()))?;
-    let (width, height) = match turn_of(file)? {
-        90 | 270 => (size.height, size.width),
-        _ => (size.width, size.height),
+    let turn = display_matrix(file)
+        .map(Turn::of_matrix)
+        .unwrap_or_default();
+    let (width, height) = match turn.swaps_sides() {
+        true => (size.height, size.width),
+        false => (size.width, size.height),
     };
     let even = |length: u32| (length / 2).max(1) * 2;
     Ok(PictureSize {

@@ -4,11 +4,12 @@
 //! 20130327 (version 3).
 
 use bytes::Bytes;
+use namecast_stream::SampleRate;
 use namecast_stream::catalogue::{Rung, StreamInfo, StreamKind};
 
 use super::{
     FILE_ID, FLAG_CHECKSUM, FLAG_CODED, FLAG_CODED_PTS, FLAG_KEY, FLAG_SIZE_MSB, FLAG_STREAM_ID,
-    MAIN_START, NutClass, NutStream, STREAM_START, SYNC_START,
+    INFO_START, MAIN_START, NutClass, NutStream, STREAM_START, SYNC_START,
 };
 
 const VERSION: u64 = 3;
@@ -21,6 +22,8 @@ const MSB_PTS_SHIFT: u32 = 7;
 const MAX_PTS_DISTANCE: u64 = 1_000_000;
 /// The one frame code in use; its flags are written with each frame.
 const FRAME_CODE: u8 = 0;
+/// The kind of an information field: the signed number −1.
+const STRING: u64 = 2;
 /// Samples that an Opus decoder gives before the first that counts: RFC 7845, section 5.1.
 const OPUS_PRE_SKIP: u16 = 120;
 
@@ -57,10 +60,47 @@ fn put_packet(octets: &mut Vec<u8>, start: u64, content: &[u8]) {
 
 /// What starts a file with these streams.
 pub(crate) fn file_header(streams: &[NutStream]) -> Vec<u8> {
+    let mut octets = main_header(streams.len());
+    for (index, stream) in streams.iter().enumerate() {
+        put_packet(
+            &mut octets,
+            STREAM_START,
+            &stream_header(index, stream, (1, 1)),
+        );
+    }
+    octets
+}
+
+/// What starts a file with one stream of pictures, whose pixels have this shape, width over height, and that come at this rate:
+/// encoders count on both, and few codecs state them.
+pub(crate) fn picture_header(
+    stream: &NutStream,
+    pixel_aspect: (u32, u32),
+    rate: SampleRate,
+) -> Vec<u8> {
+    let mut octets = main_header(1);
+    put_packet(
+        &mut octets,
+        STREAM_START,
+        &stream_header(0, stream, pixel_aspect),
+    );
+    let mut info = Vec::new();
+    // Of the first stream, of no chapter; one field, which is a string.
+    for number in [1, 0, 0, 0, 1] {
+        put_number(&mut info, number);
+    }
+    put_octets(&mut info, b"r_frame_rate");
+    put_number(&mut info, STRING);
+    put_octets(&mut info, format!("{}/{}", rate.num, rate.den).as_bytes());
+    put_packet(&mut octets, INFO_START, &info);
+    octets
+}
+
+fn main_header(streams: usize) -> Vec<u8> {
     let mut octets = FILE_ID.to_vec();
     let mut main = Vec::new();
     let (num, den) = TIME_BASE;
-    for number in [VERSION, streams.len() as u64, MAX_DISTANCE, 1, num, den] {
+    for number in [VERSION, streams as u64, MAX_DISTANCE, 1, num, den] {
         put_number(&mut main, number);
     }
     // All 255 frame codes (N is none) mean the same: no fields preset. Six fields: pts delta, size multiplier, stream,
@@ -71,16 +111,15 @@ pub(crate) fn file_header(streams: &[NutStream]) -> Vec<u8> {
     // No elided headers.
     put_number(&mut main, 0);
     put_packet(&mut octets, MAIN_START, &main);
-    for (index, stream) in streams.iter().enumerate() {
-        put_packet(&mut octets, STREAM_START, &stream_header(index, stream));
-    }
     octets
 }
 
-fn stream_header(index: usize, stream: &NutStream) -> Vec<u8> {
+fn stream_header(index: usize, stream: &NutStream, pixel_aspect: (u32, u32)) -> Vec<u8> {
     let mut header = Vec::new();
     let (class, numbers) = match stream.class {
-        NutClass::Video(width, height) => (0, vec![width, height, 1, 1, 0]),
+        NutClass::Video(width, height) => {
+            (0, vec![width, height, pixel_aspect.0, pixel_aspect.1, 0])
+        }
         NutClass::Audio(sample_rate, channels) => (1, vec![sample_rate, 1, channels]),
         NutClass::Other => (3, vec![]),
     };

@@ -1,78 +1,257 @@
-//! When what comes from outside was captured: as far as anybody can tell, when it arrived.
+//! When what comes from outside was captured, and when it can be presented evenly: as far as arrivals tell.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
 use namecast_units::{Duration, Timestamp};
 
+use super::demuxer::Packet;
 use crate::clock;
 
 /// How far back the least delay of a live source is looked for: a source whose clock is slower or faster is followed this late.
 const WINDOW: Duration = Duration::from_secs(2);
-/// A source whose times jump, or that was held up, by more than this begins anew.
+/// The same where pictures come out of order, and with that in bursts.
+const REORDERED_WINDOW: Duration = Duration::from_secs(10);
+/// A source that was held up by more than this begins anew, in microseconds.
 const MAX_LAG: i64 = 1_000_000;
+/// Streams whose delays differ by more than this go by clocks of their own, in microseconds.
+const MAX_APART: u64 = 1_000_000;
 /// A file that falls behind by more than this has a new beginning of time, rather than a growing delay.
-const MAX_BEHIND: Duration = Duration::from_millis(100);
+const MAX_BEHIND: Duration = Duration::from_secs(1);
+/// Longest sleep after which it is looked whether anybody still waits.
+const MAX_SLEEP: Duration = Duration::from_millis(100);
+/// Stands for a time that is not known.
+const UNKNOWN: i64 = i64::MIN;
 
 /// The wall clock at a source's time zero, in microseconds; shared by whoever needs times of what left an encoder.
-#[derive(Debug, Default)]
-pub(super) struct Origin(AtomicI64);
+#[derive(Debug)]
+pub(in super::super) struct Origin {
+    captured: AtomicI64,
+    presented: AtomicI64,
+}
+
+impl Default for Origin {
+    fn default() -> Self {
+        Self {
+            captured: AtomicI64::new(0),
+            presented: AtomicI64::new(UNKNOWN),
+        }
+    }
+}
 
 impl Origin {
-    /// The wall clock at `media` microseconds of the source.
-    pub(super) fn at(&self, media: u64) -> Timestamp {
-        let micros = media.saturating_add_signed(self.0.load(Ordering::Relaxed));
+    /// Returns when what is presented at `pts` microseconds of the source was captured.
+    pub(super) fn at(&self, pts: u64) -> Timestamp {
+        let micros = pts.saturating_add_signed(self.captured.load(Ordering::Relaxed));
         Timestamp::from_micros(micros)
     }
 
-    fn set(&self, micros: i64) {
-        self.0.store(micros, Ordering::Relaxed);
+    /// Returns how long after capture it is presented, if pictures come out of order.
+    pub(super) fn presented_after(&self) -> Option<Duration> {
+        let presented = self.presented.load(Ordering::Relaxed);
+        let captured = self.captured.load(Ordering::Relaxed);
+        (presented != UNKNOWN).then(|| micros(presented.saturating_sub(captured)))
+    }
+
+    fn set(&self, captured: i64, presented: Option<i64>) {
+        self.captured.store(captured, Ordering::Relaxed);
+        self.presented
+            .store(presented.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }
 }
 
-/// Follows the clock of a live source.
-///
-/// A frame's delay on the way here varies; the least of the last two seconds tells where the source's clock is, so that frames
-/// that were held up keep their distances.
-#[derive(Debug, Default)]
-pub(super) struct LiveClock {
-    /// Arrivals with what the wall clock was ahead of the source's, growing both ways: the first is the least.
-    least: VecDeque<(u64, i64)>,
+fn micros(count: i64) -> Duration {
+    Duration::from_micros(u64::try_from(count).unwrap_or(0))
 }
 
-impl LiveClock {
-    /// When what the source calls `media` microseconds was captured, if it arrived at `arrived`: never later than that.
-    pub(super) fn captured(
+/// By how much an encoder may delay presentation at most: beyond, it is held up, and pictures come late.
+const MAX_ENCODING: Duration = Duration::from_millis(500);
+
+/// When frames that leave an encoder are presented, so that they are so evenly.
+#[derive(Debug)]
+pub(in super::super) struct Presentation {
+    origin: Arc<Origin>,
+    /// The most by which they left after capture lately, in microseconds with its sign turned.
+    latest: Least,
+}
+
+impl Presentation {
+    /// Presentation by the clock of `origin`.
+    pub(in super::super) fn new(origin: Arc<Origin>) -> Self {
+        Self {
+            origin,
+            latest: Least::default(),
+        }
+    }
+
+    /// Returns when to present a frame that left the encoder at `encoded_at`; `None`: when it is published, as the source's pictures
+    /// come in the order in which they are shown.
+    pub(in super::super) fn time(
         &mut self,
-        media: u64,
+        captured_at: Timestamp,
+        encoded_at: Timestamp,
+    ) -> Option<Timestamp> {
+        let after = self.origin.presented_after()?;
+        let late = encoded_at.micros_since(captured_at);
+        let (at, window) = (encoded_at.as_micros(), REORDERED_WINDOW);
+        self.latest.push(at, late.saturating_neg(), window);
+        let latest = self.latest.get().map_or(Duration::ZERO, |it| micros(-it));
+        Some(captured_at + latest.clamp(after, after + MAX_ENCODING))
+    }
+}
+
+/// The least of the values of the last seconds.
+#[derive(Debug, Default)]
+struct Least {
+    /// Times with values, growing both ways: the first is the least.
+    values: VecDeque<(u64, i64)>,
+}
+
+impl Least {
+    fn push(&mut self, at: u64, value: i64, window: Duration) {
+        while self.values.back().is_some_and(|&(_, last)| last >= value) {
+            self.values.pop_back();
+        }
+        self.values.push_back((at, value));
+        let window = u64::try_from(window.as_micros()).unwrap_or(u64::MAX);
+        while (self.values.front()).is_some_and(|&(then, _)| then.saturating_add(window) < at) {
+            self.values.pop_front();
+        }
+    }
+
+    fn get(&self) -> Option<i64> {
+        self.values.front().map(|&(_, value)| value)
+    }
+}
+
+/// What the arrivals of one stream say of its clock: by how much ours is ahead of it.
+///
+/// A packet's delay on the way here varies; the least of the last seconds tells where the source's clock is, so that packets that
+/// were held up keep their distances.
+#[derive(Debug, Default)]
+struct StreamClock {
+    /// By decoding times, which go on evenly.
+    decoded: Least,
+    /// By presentation times: the least, and the most with its sign turned.
+    presented: Least,
+    latest: Least,
+    is_reordered: bool,
+}
+
+impl StreamClock {
+    fn on_packet(&mut self, packet: &Packet, arrived: u64) {
+        self.is_reordered |= packet.pts > packet.dts;
+        let window = match self.is_reordered {
+            true => REORDERED_WINDOW,
+            false => WINDOW,
+        };
+        let ahead = difference(arrived, packet.dts);
+        if self.decoded.get().is_some_and(|it| ahead - it > MAX_LAG) {
+            let is_reordered = self.is_reordered;
+            *self = Self {
+                is_reordered,
+                ..Self::default()
+            };
+        }
+        let ahead_of_presentation = difference(arrived, packet.pts);
+        self.decoded.push(arrived, ahead, window);
+        self.presented.push(arrived, ahead_of_presentation, window);
+        self.latest.push(arrived, -ahead_of_presentation, window);
+    }
+}
+
+/// Follows the clocks of an input's pictures and sound.
+#[derive(Debug, Default)]
+pub(super) struct CaptureClock {
+    pictures: StreamClock,
+    sound: StreamClock,
+    rate: ArrivalRate,
+}
+
+impl CaptureClock {
+    /// Makes times follow arrivals, for raw pictures: theirs are made up by a rate that the source may not keep.
+    pub(super) fn follow_rate(&mut self, packet: &mut Packet) {
+        self.rate.correct(packet);
+    }
+
+    /// Takes a packet that came at `arrived`, and sets `origin` by it.
+    ///
+    /// The source's pictures and sound share one clock, unless their delays are so far apart that it must be two.
+    pub(super) fn on_packet(
+        &mut self,
+        is_video: bool,
+        packet: &Packet,
         arrived: Timestamp,
         origin: &Origin,
-    ) -> Timestamp {
-        let arrived = arrived.as_micros();
-        let ahead = difference(arrived, media);
-        if self
-            .least
-            .front()
-            .is_some_and(|&(_, least)| ahead - least > MAX_LAG)
-        {
-            self.least.clear();
+    ) {
+        let (own, other) = match is_video {
+            true => (&mut self.pictures, &self.sound),
+            false => (&mut self.sound, &self.pictures),
+        };
+        own.on_packet(packet, arrived.as_micros());
+        let Some(least) = own.presented.get() else {
+            return;
+        };
+        let other = other.presented.get();
+        let together = other.filter(|other| other.abs_diff(least) <= MAX_APART);
+        let is_presented = self.pictures.is_reordered && (is_video || together.is_some());
+        let latest = self.pictures.latest.get().filter(|_| is_presented);
+        let captured = together.map_or(least, |other| other.min(least));
+        origin.set(captured, latest.map(|it| -it));
+    }
+}
+
+/// Packets over which a rate is measured, and how long they take at least.
+const RATED: usize = 24;
+const MIN_RATED: usize = 6;
+const MIN_RATED_TIME: u64 = 500_000;
+/// A rate that is further off than this is not kept.
+const MAX_RATE_ERROR: f64 = 0.1;
+
+/// Corrects times that count frames at a rate the source does not keep.
+#[derive(Debug, Default)]
+struct ArrivalRate {
+    /// Arrival and stated decoding time of the last packets.
+    packets: VecDeque<(u64, u64)>,
+    /// Decoding time of the last packet, stated and corrected.
+    last: Option<(u64, u64)>,
+}
+
+impl ArrivalRate {
+    fn correct(&mut self, packet: &mut Packet) {
+        let (arrived, stated) = (packet.arrived_at.as_micros(), packet.dts);
+        self.packets.push_back((arrived, stated));
+        if self.packets.len() > RATED {
+            self.packets.pop_front();
         }
-        while self.least.back().is_some_and(|&(_, last)| last >= ahead) {
-            self.least.pop_back();
+        let scale = |time: u64| (time as f64 * self.scale()) as u64;
+        let dts = self.last.map_or(stated, |(before, corrected)| {
+            corrected + scale(stated.saturating_sub(before))
+        });
+        packet.pts = dts + scale(packet.pts.saturating_sub(stated));
+        packet.duration = scale(packet.duration);
+        packet.dts = dts;
+        self.last = Some((stated, dts));
+    }
+
+    /// Returns by how much longer packets take than they state.
+    fn scale(&self) -> f64 {
+        let ends = self.packets.front().zip(self.packets.back());
+        let Some((&(came, stated), &(last_came, last_stated))) = ends else {
+            return 1.0;
+        };
+        let took = last_came.saturating_sub(came);
+        let should = last_stated.saturating_sub(stated);
+        if self.packets.len() < MIN_RATED || took < MIN_RATED_TIME || should == 0 {
+            return 1.0;
         }
-        self.least.push_back((arrived, ahead));
-        let window = u64::try_from(WINDOW.as_micros()).unwrap_or(u64::MAX);
-        while self
-            .least
-            .front()
-            .is_some_and(|&(at, _)| at.saturating_add(window) < arrived)
-        {
-            self.least.pop_front();
+        let scale = took as f64 / should as f64;
+        match (scale - 1.0).abs() > MAX_RATE_ERROR {
+            true => scale,
+            false => 1.0,
         }
-        let least = self.least.front().map_or(ahead, |&(_, least)| least);
-        origin.set(least);
-        origin.at(media)
     }
 }
 
@@ -88,8 +267,8 @@ pub(in super::super) struct Playback {
 }
 
 impl Playback {
-    /// Waits until `offset` from the beginning is due; begins at the first call.
-    pub(in super::super) fn wait(&self, offset: Duration) -> Timestamp {
+    /// Waits until `offset` from the beginning is due, or `stop` is set. Begins at the first call. Returns when it is due.
+    pub(in super::super) fn wait(&self, offset: Duration, stop: &AtomicBool) -> Timestamp {
         let now = clock::wall().as_micros();
         let offset = u64::try_from(offset.as_micros()).unwrap_or(u64::MAX);
         let fresh = now.saturating_sub(offset);
@@ -102,79 +281,152 @@ impl Playback {
                 Err(began) => began,
             };
         let due = began.saturating_add(offset);
-        match due.checked_sub(now) {
-            Some(left) => {
-                thread::sleep(Duration::from_micros(left.min(1_000_000)));
-                Timestamp::from_micros(due)
-            }
-            None if Duration::from_micros(now - due) > MAX_BEHIND => {
-                self.began.store(fresh, Ordering::Relaxed);
-                Timestamp::from_micros(now)
-            }
-            None => Timestamp::from_micros(due),
+        if Duration::from_micros(now.saturating_sub(due)) > MAX_BEHIND {
+            self.began.store(fresh, Ordering::Relaxed);
+            return Timestamp::from_micros(now);
         }
-    }
-
-    /// Waits until `media` microseconds of what began at `began` are due, and sets `origin` by it.
-    pub(super) fn play(&self, media: u64, began: u64, origin: &Origin) -> Timestamp {
-        let due = self.wait(Duration::from_micros(media.saturating_sub(began)));
-        origin.set(difference(due.as_micros(), media));
-        due
+        while let Some(left) = due.checked_sub(clock::wall().as_micros())
+            && left > 0
+            && !stop.load(Ordering::Relaxed)
+        {
+            thread::sleep(Duration::from_micros(left).min(MAX_SLEEP));
+        }
+        Timestamp::from_micros(due)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytes::Bytes;
 
     const WALL: u64 = 1_790_000_000_000_000;
 
-    /// Captured times of frames that take `delays` ms on their way, 40 ms apart; relative to the first one's capture.
-    fn captured(clock: &mut LiveClock, delays: &[u64]) -> Vec<i64> {
+    /// Decoded and presented at these milliseconds of the source, arrived at those.
+    fn packet(dts: u64, pts: u64, arrived: u64) -> Packet {
+        Packet {
+            stream: 0,
+            dts: dts * 1_000,
+            pts: pts * 1_000,
+            duration: 40_000,
+            key: false,
+            is_cut: false,
+            has_side_data: false,
+            payload: Bytes::new(),
+            arrived_at: Timestamp::from_micros(WALL + arrived * 1_000),
+        }
+    }
+
+    /// When packets were captured, and when they are presented after that, in milliseconds from [`WALL`].
+    fn captured(clock: &mut CaptureClock, is_video: bool, packet: &Packet) -> (i64, Option<u64>) {
         let origin = Origin::default();
-        let times = (0..).zip(delays).map(|(number, delay)| {
-            let media = 7_000_000 + number * 40_000;
-            let arrived = Timestamp::from_micros(WALL + number * 40_000 + delay * 1_000);
-            let at = clock.captured(media, arrived, &origin);
-            assert!(at <= arrived);
-            difference(at.as_micros(), WALL) / 1_000
-        });
-        times.collect()
+        clock.on_packet(is_video, packet, packet.arrived_at, &origin);
+        let at = origin.at(packet.pts);
+        assert!(at <= packet.arrived_at);
+        let presented = origin.presented_after();
+        let presented = presented.map(|it| it.as_micros() as u64 / 1_000);
+        (difference(at.as_micros(), WALL) / 1_000, presented)
     }
 
     /// Held up by 30, 0, 50 and 10 ms: from the second on, they keep their distances of 40 ms.
     #[test]
-    fn frames_that_were_held_up_keep_their_distances() {
-        let mut clock = LiveClock::default();
-        assert_eq!(captured(&mut clock, &[30, 0, 50, 10]), [30, 40, 80, 120]);
+    fn packets_that_were_held_up_keep_their_distances() {
+        let mut clock = CaptureClock::default();
+        let times = [(0, 30), (40, 40), (80, 130), (120, 130)].map(|(media, arrived)| {
+            captured(
+                &mut clock,
+                true,
+                &packet(7_000 + media, 7_000 + media, arrived),
+            )
+        });
+        assert_eq!(times, [(30, None), (40, None), (80, None), (120, None)]);
+    }
+
+    /// I0 comes at 0, P4 with B2, b1 and b3 once it is captured, at 160 ms: b1 is presented 120 ms after its capture, so all are.
+    #[test]
+    fn pictures_out_of_order_are_presented_evenly() {
+        let mut clock = CaptureClock::default();
+        let order = [
+            (0, 0, 0),
+            (40, 240, 160),
+            (80, 160, 160),
+            (120, 120, 160),
+            (160, 200, 160),
+        ];
+        // Presentation times are 80 ms after capture by the source's clock, so that none comes before its decoding time.
+        let group = |clock: &mut CaptureClock, from: u64| {
+            order.map(|(dts, pts, arrived)| {
+                let pts = if pts == 0 { 80 } else { pts };
+                captured(clock, true, &packet(from + dts, from + pts, from + arrived))
+            })
+        };
+        group(&mut clock, 0);
+        let second = group(&mut clock, 200);
+        let times: Vec<_> = second.iter().map(|&(at, _)| at - 200).collect();
+        assert_eq!(times, [0, 160, 80, 40, 120]);
+        assert!(second.iter().all(|&(_, presented)| presented == Some(120)));
+        // Sound by the same clock waits as long.
+        let (at, presented) = captured(&mut clock, false, &packet(480, 480, 400));
+        assert_eq!((at, presented), (400, Some(120)));
+    }
+
+    /// Sound counts from ten seconds later than the pictures that it belongs to: arrivals tell, for each.
+    #[test]
+    fn streams_with_clocks_of_their_own_do_not_disturb_each_other() {
+        let mut clock = CaptureClock::default();
+        for number in 0..50 {
+            let at = number * 40;
+            let picture = captured(&mut clock, true, &packet(at, at, at));
+            let sound = captured(&mut clock, false, &packet(at + 10_000, at + 10_000, at + 5));
+            assert_eq!((picture.0, sound.0), (at as i64, at as i64 + 5));
+        }
     }
 
     /// One in a thousand slow, as from a clock that is 1000 ppm slow: after 100 s the delay seen is that of two seconds, 2 ms, not 100.
     #[test]
     fn a_source_whose_clock_is_slow_is_followed() {
-        let (mut clock, origin) = (LiveClock::default(), Origin::default());
+        let (mut clock, origin) = (CaptureClock::default(), Origin::default());
         for number in 0..2_500_u64 {
-            let media = number * 40_000;
+            let packet = packet(number * 40, number * 40, 0);
             let arrived = Timestamp::from_micros(WALL + number * 40_040);
-            let at = clock.captured(media, arrived, &origin);
-            let behind = difference(arrived.as_micros(), at.as_micros());
+            clock.on_packet(true, &packet, arrived, &origin);
+            let behind = difference(arrived.as_micros(), origin.at(packet.pts).as_micros());
             assert!((0..=2_100).contains(&behind), "{number}: {behind}");
         }
     }
 
-    /// Times that jump back by a minute, and a stall of two seconds: captured when it arrives.
+    /// A stall of two seconds: captured when it arrives.
     #[test]
-    fn a_source_whose_times_jump_begins_anew() {
-        let (mut clock, origin) = (LiveClock::default(), Origin::default());
-        let mut at = |media, millis: u64| {
-            let arrived = Timestamp::from_micros(WALL + millis * 1_000);
-            let captured = clock.captured(media, arrived, &origin);
-            difference(arrived.as_micros(), captured.as_micros())
-        };
-        assert_eq!(at(90_000_000, 0), 0);
-        assert_eq!(at(30_040_000, 40), 0);
-        assert_eq!(at(30_080_000, 80), 0);
-        assert_eq!(at(30_120_000, 2_200), 0);
-        assert_eq!(at(99_000_000, 2_240), 0);
+    fn a_source_that_was_held_up_begins_anew() {
+        let mut clock = CaptureClock::default();
+        let mut at =
+            |media, arrived: u64| captured(&mut clock, true, &packet(media, media, arrived)).0;
+        assert_eq!(at(9_000, 0), 0);
+        assert_eq!(at(9_040, 2_040), 2_040);
+        assert_eq!(at(9_080, 2_080), 2_080);
+    }
+
+    /// 25 frames a second are stated, 8 come: after the first second, which is measured, they are 125 ms apart.
+    #[test]
+    fn raw_pictures_that_come_slower_than_stated_are_even() {
+        let mut clock = CaptureClock::default();
+        let times = (0..40_u64).map(|number| {
+            let mut packet = packet(number * 40, number * 40, number * 125);
+            clock.follow_rate(&mut packet);
+            captured(&mut clock, true, &packet).0
+        });
+        let times: Vec<_> = times.collect();
+        let gaps: Vec<_> = times[30..]
+            .windows(2)
+            .map(|pair| pair[1] - pair[0])
+            .collect();
+        assert!(gaps.iter().all(|gap| (124..=126).contains(gap)), "{gaps:?}");
+        assert!(times.windows(2).all(|pair| pair[1] > pair[0]), "{times:?}");
+        let exact = (0..40_u64).map(|number| {
+            let mut packet = packet(number * 40, number * 40, number * 41);
+            clock.rate.correct(&mut packet);
+            packet.dts
+        });
+        assert!(exact.skip(30).is_sorted());
     }
 }

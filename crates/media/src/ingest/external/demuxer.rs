@@ -1,24 +1,30 @@
 //! An input as its packets: one ffmpeg opens it, once, and hands over what is inside without decoding it.
 //!
 //! ```text
-//!  file, pipe, address ─▶ ffmpeg, copying ─ NUT ─ reader thread ─ Packet, with the time it came ─▶
-//!                         a pipe that is NUT ──▶
+//!  file, pipe, address ─▶ ffmpeg, copying ┬─ NUT: octets, presentation times ─────┬─ Joiner ─▶ Packet, with the time it came
+//!                                         └─ framecrc: decoding times, marks ─────┘
+//!                         a pipe that is NUT ─────────────────────────────────────▶
 //! ```
 
-use std::ffi::OsString;
-use std::io::{self, PipeReader, Read, Write};
-use std::process::{ChildStdin, Stdio};
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use bytes::Bytes;
 use namecast_units::{Duration, Timestamp};
 
-use super::super::ffmpeg::{Process, pipe_url, words};
+use super::super::description::Description;
+use super::super::ffmpeg::Process;
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
+use super::continuity::{Continuity, Gaps};
+use super::framecrc::{Lines, MAX_LINE};
+use super::joiner::Joiner;
+use super::opener::{Depth, Opening, listening};
+use super::tap::Tap;
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
 use crate::nut::{NutClass, NutError, NutReader, NutStream};
@@ -26,26 +32,34 @@ use crate::nut::{NutClass, NutError, NutReader, NutStream};
 /// Packets read ahead: a second of pictures and sound.
 const AHEAD: usize = 96;
 /// Octets read from the pipe at once.
-const READ_SIZE: usize = 1 << 16;
+pub(super) const READ_SIZE: usize = 1 << 16;
 /// How long a live input is listened to before it is known, once its first packet is here.
 const LISTEN: Duration = Duration::from_millis(500);
 /// Of a live input, nothing for so long is said.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
-/// Octets of a pipe that are kept to begin anew, until it is known what it holds.
-const MAX_KEPT: usize = 4 << 20;
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
+/// How long ffmpeg may take to print what it has opened, and how often it is looked.
+const DESCRIBED: Duration = Duration::from_millis(300);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// Pictures or sound of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     /// Which stream of the input it is of.
     pub(super) stream: usize,
-    /// When it is shown, by the source's clock, in microseconds.
-    pub(super) media: u64,
+    /// When it is decoded and when it is presented, by the source's clock, in microseconds.
+    pub(super) dts: u64,
+    pub(super) pts: u64,
+    /// How long it is shown, in microseconds; 0: unknown.
+    pub(super) duration: u64,
     /// Whether it decodes by itself.
     pub(super) key: bool,
+    /// Whether an edit list cuts it away: it only serves to decode what follows.
+    pub(super) is_cut: bool,
+    /// Whether something goes along with it: new parameters, or how it is encrypted.
+    pub(super) has_side_data: bool,
     pub(super) payload: Bytes,
     pub(super) arrived_at: Timestamp,
 }
@@ -56,6 +70,7 @@ pub(super) struct Demuxer {
     reading: Arc<Reading>,
     packets: Receiver<Packet>,
     headers: Receiver<Vec<NutStream>>,
+    continuity: Continuity,
     label: String,
     /// Lines of ffmpeg that are known.
     heard: u64,
@@ -69,6 +84,8 @@ pub(super) struct Opened {
     /// The first packets.
     pub(super) first: Vec<Packet>,
     pub(super) depth: Depth,
+    /// What ffmpeg says of it.
+    pub(super) description: Description,
 }
 
 impl Opened {
@@ -86,7 +103,7 @@ impl Opened {
     /// How its sound is published: as it is where players take it and nothing else is wished, else encoded as `wanted`.
     pub(super) fn sound(&self, wanted: &AudioConfig, wish: &Wish) -> Option<AudioConfig> {
         let (number, stream) = self.stream(false)?;
-        let is_copied = !wish.encodes_sound && self.depth != Depth::LateSound;
+        let is_copied = !wish.encodes_sound && self.depth != Depth::EncodedSound;
         let copied = sound::copied(number, stream, &self.first)
             .filter(|copied| is_copied && wish.channels.is_none_or(|it| it == copied.channels));
         let channels = stream.channels().clamp(1, MAX_CHANNELS);
@@ -96,45 +113,14 @@ impl Opened {
         }))
     }
 
-    /// Whether sound was announced that nobody could decode yet.
+    /// Whether there is sound that nobody could decode: it was announced and has not come, or NUT lacks what its decoder needs.
     fn lacks_sound(&self) -> bool {
         let is_vague = |(number, stream): (usize, &NutStream)| {
             let has_come = self.first.iter().any(|packet| packet.stream == number);
-            sound::is_aac(stream) && stream.parameters.is_empty() && !has_come
+            let is_unknown = stream.parameters.is_empty() && !has_come;
+            sound::is_aac(stream) && is_unknown || !sound::decodes_from_nut(stream)
         };
         self.stream(false).is_some_and(is_vague)
-    }
-}
-
-/// How far an input is looked into before it is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Up to a second: what most inputs need.
-    Usual,
-    /// Up to ten: of an input that is joined long before its next key frame.
-    LatePictures,
-    /// Sound is announced and comes later: the ffmpeg that opens the input encodes it whenever it comes.
-    LateSound,
-}
-
-impl Depth {
-    /// How to try again what failed with these words of ffmpeg.
-    fn after(said: &str) -> Option<Self> {
-        if said.contains("sample rate not set") {
-            Some(Self::LateSound)
-        } else if said.contains("dimensions not set") {
-            Some(Self::LatePictures)
-        } else {
-            None
-        }
-    }
-
-    /// Enough to see the parameters of each track that an input announces, and no more.
-    const fn options(self) -> &'static str {
-        match self {
-            Self::Usual | Self::LateSound => "-probesize 65536 -analyzeduration 1000000",
-            Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
-        }
     }
 }
 
@@ -153,7 +139,7 @@ impl Demuxer {
             // As ffmpeg would hand it over.
             Input::Pipe(pipe) if pipe.container() == Container::Nut => {
                 let pipes = pipe.take().into_iter().collect();
-                return Self::read_from(pipes, config, reading).listen(Depth::Usual);
+                return Self::read_from(pipes, None, config, reading).listen(Depth::Usual);
             }
             Input::Pipe(pipe) => pipe.take().map(Tap::new),
             _ => None,
@@ -161,7 +147,7 @@ impl Demuxer {
         let open = |depth| Self::open_by(config, looped, reading, (depth, tap.as_ref()));
         let opened = open(Depth::Usual);
         let depth = match &opened {
-            Ok(opened) => opened.lacks_sound().then_some(Depth::LateSound),
+            Ok(opened) => opened.lacks_sound().then_some(Depth::EncodedSound),
             Err(IngestError::Unreadable { said, .. }) => Depth::after(said),
             Err(_) => None,
         };
@@ -179,35 +165,53 @@ impl Demuxer {
         reading: &Arc<Reading>,
         (depth, tap): (Depth, Option<&Tap>),
     ) -> Result<Opened, IngestError> {
-        let arguments = arguments(config, looped, depth);
+        let opening = Opening::new(config, looped, depth);
         let stdin = match tap {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
         };
-        let outputs = if depth == Depth::LateSound { 2 } else { 1 };
-        let (mut process, pipes) = Process::start_with(&arguments, outputs, stdin)?;
+        let (mut process, mut pipes) =
+            Process::start_with(&opening.arguments, opening.pipes(), stdin)?;
         if let Some(tap) = tap {
             tap.fill(process.stdin());
         }
-        let reader = Self::read_from(pipes, config, reading);
+        let lines = pipes.split_off(opening.nuts).pop();
+        let lines = lines.map(|pipe| (pipe, opening.lined));
+        let reader = Self::read_from(pipes, lines, config, reading);
         reading.hold(process);
         reader.listen(depth)
     }
 
-    /// Begins to read NUT from each of `pipes`, one thread for each. What is inside is said by the first alone: others may be
-    /// quicker, and what they hold is known.
-    fn read_from(pipes: Vec<PipeReader>, config: &IngestConfig, reading: &Arc<Reading>) -> Self {
+    /// Begins to read NUT from each of `pipes`, one thread for each, and lines of the first so many streams. What is inside is said
+    /// by the first NUT alone: others may be quicker, and what they hold is known.
+    fn read_from(
+        pipes: Vec<PipeReader>,
+        lines: Option<(PipeReader, usize)>,
+        config: &IngestConfig,
+        reading: &Arc<Reading>,
+    ) -> Self {
+        let mut continuity = Continuity::default();
+        if matches!(config.input, Input::File(_)) {
+            continuity.gaps = Gaps::Meant;
+        }
         let (header_sender, headers) = sync_channel(1);
         let mut header_sender = Some(header_sender);
         let (sender, packets) = sync_channel(AHEAD);
+        let lined = lines.as_ref().map_or(0, |(_, lined)| *lined);
+        let joiner = Arc::new(Mutex::new(Joiner::new(lined, sender)));
         for (first_stream, pipe) in pipes.into_iter().enumerate() {
-            let (headers, packets) = (header_sender.take(), sender.clone());
-            thread::spawn(move || read(pipe, first_stream, headers, &packets));
+            let (headers, joiner) = (header_sender.take(), Arc::clone(&joiner));
+            thread::spawn(move || read(pipe, first_stream, headers, &joiner));
+        }
+        if let Some((pipe, _)) = lines {
+            let joiner = Arc::clone(&joiner);
+            thread::spawn(move || read_lines(pipe, &joiner));
         }
         Self {
             reading: Arc::clone(reading),
             packets,
             headers,
+            continuity,
             label: config.input.to_string(),
             heard: 0,
         }
@@ -217,7 +221,7 @@ impl Demuxer {
         let Ok(mut streams) = self.headers.recv() else {
             return Err(self.unreadable());
         };
-        if depth == Depth::LateSound {
+        if depth == Depth::EncodedSound {
             streams.truncate(1);
             streams.push(encoded_sound());
         }
@@ -243,7 +247,8 @@ impl Demuxer {
                 LISTEN
             };
             match self.packets.recv_timeout(wait) {
-                Ok(packet) => {
+                Ok(mut packet) => {
+                    self.continuity.place(&mut packet);
                     until.get_or_insert_with(|| Instant::now() + LISTEN);
                     first.push(packet);
                 }
@@ -254,6 +259,10 @@ impl Demuxer {
         if first.is_empty() {
             return Err(self.unreadable());
         }
+        let description = self.described();
+        if self.continuity.gaps == Gaps::Meant {
+            self.continuity.gaps = Gaps::of_file(&description.format);
+        }
         // What it says of the way in, people need not hear: the input was understood.
         self.heard = self.reading.lines_said();
         Ok(Opened {
@@ -261,7 +270,21 @@ impl Demuxer {
             streams,
             first,
             depth,
+            description,
         })
+    }
+
+    /// Returns what ffmpeg says of the input, which it prints about when the first packet comes.
+    fn described(&self) -> Description {
+        let until = Instant::now() + DESCRIBED;
+        loop {
+            let description = self.reading.description();
+            let is_whole = description.as_ref().is_none_or(Description::is_whole);
+            if is_whole || Instant::now() > until {
+                return description.unwrap_or_default();
+            }
+            thread::sleep(LOOK);
+        }
     }
 
     /// The next packet.
@@ -270,7 +293,9 @@ impl Demuxer {
     /// [`Timeout`](RecvTimeoutError::Timeout) if none came in [`SILENCE`], [`Disconnected`](RecvTimeoutError::Disconnected) at
     /// the end.
     pub(super) fn next(&mut self) -> Result<Packet, RecvTimeoutError> {
-        self.packets.recv_timeout(SILENCE)
+        let mut packet = self.packets.recv_timeout(SILENCE)?;
+        self.continuity.place(&mut packet);
+        Ok(packet)
     }
 
     /// How many lines ffmpeg has complained in since the last call, and the last of them.
@@ -321,164 +346,21 @@ fn encoded_sound() -> NutStream {
     }
 }
 
-/// How ffmpeg is told to open an input, and to hold nothing back.
-fn arguments(config: &IngestConfig, looped: bool, depth: Depth) -> Vec<OsString> {
-    // Times that jump are bridged, in containers in which they may.
-    let live = format!("{} -dts_delta_threshold 1", depth.options());
-    let (options, input): (_, OsString) = match &config.input {
-        Input::File(path) => {
-            let looped = if looped { "-stream_loop -1" } else { "" };
-            (looped.to_owned(), path.into())
-        }
-        Input::Address(address) => {
-            let options = listening(address).or(pulling(address));
-            (
-                format!("{live} {}", options.unwrap_or_default()),
-                address.into(),
-            )
-        }
-        Input::Camera(path) => (device("v4l2", config), path.into()),
-        Input::Device(format, name) => (device(format, config), name.into()),
-        Input::Pipe(pipe) => {
-            let demuxer = pipe.container().demuxer();
-            let options = format!("{live} -protocol_whitelist pipe -f {demuxer}");
-            (options, "pipe:0".into())
-        }
-        Input::StandardInput | Input::Test => (live, "pipe:0".into()),
-    };
-    let mut arguments: Vec<_> = words(&options).chain(["-i".into(), input]).collect();
-    // What ffmpeg draws itself has no form in which it could be copied.
-    let copied = match &config.input {
-        Input::Device(format, _) if *format == "lavfi" => {
-            "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le"
-        }
-        _ => "-c copy",
-    };
-    let nut = "-write_index 0 -flush_packets 1 -f nut";
-    if depth == Depth::LateSound {
-        let audio = config.audio.clone().unwrap_or_default();
-        arguments.extend(words(&format!("-map 0:v:0 {copied} {nut}")));
-        arguments.push(pipe_url(0));
-        let channels = config.wish.channels.unwrap_or(MAX_CHANNELS);
-        let sound = format!(
-            "-map 0:a:0 -af aresample=async=1000 -ac {channels} -ar {} {} {nut}",
-            AudioConfig::SAMPLE_RATE,
-            audio.options()
-        );
-        arguments.extend(words(&sound));
-        arguments.push(pipe_url(1));
-    } else {
-        let tracks = match config.audio {
-            Some(_) => "-map 0:v:0? -map 0:a:0?",
-            None => "-map 0:v:0?",
-        };
-        let output = format!("{tracks} {copied} -max_interleave_delta 1 {nut}");
-        arguments.extend(words(&output));
-        arguments.push(pipe_url(0));
-    }
-    arguments
-}
-
-/// Options for a device: pictures in the size and as often as they are wished, or as it gives them.
-fn device(format: &str, config: &IngestConfig) -> String {
-    let mut options = format!("-fflags nobuffer -f {format}");
-    if format == "lavfi" {
-        // Alone among devices it draws as fast as it can.
-        options.insert_str(0, "-re ");
-    }
-    if matches!(format, "v4l2" | "x11grab") {
-        let (rate, size) = (config.wish.rate, config.wish.size);
-        let rate = rate.unwrap_or(config.video.frames_per_second());
-        options.push_str(&format!(" -framerate {rate}"));
-        let usual = (format == "v4l2").then(|| config.video.source_size());
-        if let Some(size) = size.or(usual) {
-            options.push_str(&format!(" -video_size {size}"));
-        }
-    }
-    options
-}
-
-/// Hands on what comes by a pipe to an ffmpeg, and from its beginning to the next one, as long as it is not known what it holds.
-#[derive(Debug)]
-struct Tap(SyncSender<ChildStdin>);
-
-impl Tap {
-    fn new(source: impl Read + Send + 'static) -> Self {
-        let (sender, receiver) = sync_channel(1);
-        thread::spawn(move || pour(source, &receiver));
-        Self(sender)
-    }
-
-    /// Fills another ffmpeg from now on, once the one before has ended.
-    fn fill(&self, stdin: ChildStdin) {
-        // A source that is over has nothing to give.
-        let _ = self.0.try_send(stdin);
-    }
-}
-
-/// Carries octets from `source` to the ffmpeg that is there, and all of them to the next if that one ends.
-fn pour(mut source: impl Read, ffmpegs: &Receiver<ChildStdin>) {
-    let Ok(mut stdin) = ffmpegs.recv() else {
-        return;
-    };
-    let (mut chunk, mut kept) = (vec![0; READ_SIZE], Some(Vec::new()));
-    loop {
-        let count = match source.read(&mut chunk) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            read => read.unwrap_or(0),
-        };
-        if let Some(octets) = &mut kept {
-            octets.extend_from_slice(&chunk[..count]);
-        }
-        if count > 0 && stdin.write_all(&chunk[..count]).is_ok() {
-            let is_known = matches!(ffmpegs.try_recv(), Err(TryRecvError::Disconnected));
-            kept = kept.filter(|kept| !is_known && kept.len() <= MAX_KEPT);
-            continue;
-        }
-        drop(stdin);
-        // The end of the source, or of the ffmpeg: the next one gets what there was.
-        let (Some(octets), Ok(mut next)) = (&kept, ffmpegs.recv()) else {
-            return;
-        };
-        if next.write_all(octets).is_err() || count == 0 {
-            return;
-        }
-        stdin = next;
-    }
-}
-
-/// Options for an address without a host, such as `rtmp://:1935/key`: it is listened on.
-pub(super) fn listening(address: &str) -> Option<&'static str> {
-    let (scheme, rest) = address.split_once("://")?;
-    match scheme {
-        "rtmp" | "rtmps" if rest.starts_with(':') => Some("-listen 1"),
-        "srt" if rest.starts_with(':') => Some("-mode listener"),
-        _ => None,
-    }
-}
-
-/// How ffmpeg is told to fetch from a camera: by TCP, as UDP loses what does not fit its buffers, and without waiting for ever for
-/// one that is gone. In microseconds.
-pub(super) fn pulling(address: &str) -> Option<&'static str> {
-    let options = "-rtsp_transport tcp -timeout 5000000";
-    address.starts_with("rtsp://").then_some(options)
-}
-
 /// Reads what ffmpeg hands over, until it or whoever takes the packets ends.
 fn read(
     mut pipe: PipeReader,
     first_stream: usize,
     mut headers: Option<SyncSender<Vec<NutStream>>>,
-    packets: &SyncSender<Packet>,
+    joiner: &Mutex<Joiner>,
 ) {
     let mut reader = NutReader::default();
     let mut octets = vec![0; READ_SIZE];
     loop {
         match pipe.read(&mut octets) {
-            Ok(0) => return,
+            Ok(0) => break,
             Ok(count) => reader.push(&octets[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
+            Err(_) => break,
         }
         let arrived_at = clock::wall();
         loop {
@@ -489,22 +371,58 @@ fn read(
             if reader.is_known()
                 && let Some(headers) = headers.take()
             {
+                for (number, stream) in reader.streams().iter().enumerate() {
+                    lock(joiner).set_depth(first_stream + number, stream.decode_delay);
+                }
                 // There is room for it.
                 let _ = headers.try_send(reader.streams().to_vec());
             }
             let Some(frame) = frame else { break };
+            let pts = frame.time.ticks(1_000_000);
             let packet = Packet {
                 stream: first_stream + frame.stream,
-                media: frame.time.ticks(1_000_000),
+                dts: pts,
+                pts,
+                duration: 0,
                 key: frame.key,
+                is_cut: false,
+                has_side_data: false,
                 payload: frame.payload,
                 arrived_at,
             };
-            if packets.send(packet).is_err() {
+            if lock(joiner).on_packet(packet).is_err() {
                 return;
             }
         }
     }
+    // Nobody may be left to take it.
+    let _ = lock(joiner).finish();
+}
+
+/// Reads the lines that go with the packets.
+fn read_lines(pipe: PipeReader, joiner: &Mutex<Joiner>) {
+    let (mut pipe, mut lines, mut line) = (BufReader::new(pipe), Lines::default(), Vec::new());
+    loop {
+        line.clear();
+        match (&mut pipe)
+            .take(MAX_LINE as u64)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        }
+        let text = String::from_utf8_lossy(&line);
+        let packet = lines.read(text.trim_end());
+        if packet.is_some_and(|packet| lock(joiner).on_line(packet).is_err()) {
+            return;
+        }
+    }
+}
+
+fn lock(joiner: &Mutex<Joiner>) -> MutexGuard<'_, Joiner> {
+    joiner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn complain(error: NutError) {
@@ -513,6 +431,8 @@ fn complain(error: NutError) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
     use crate::nut::writer::{file_header, put_frame};
 
@@ -522,7 +442,8 @@ mod tests {
         let (pictures_end, mut pictures) = io::pipe().unwrap();
         let (sound_end, mut sound) = io::pipe().unwrap();
         let (config, reading) = (IngestConfig::default(), Arc::default());
-        let demuxer = Demuxer::read_from(vec![pictures_end, sound_end], &config, &reading);
+        let pipes = vec![pictures_end, sound_end];
+        let demuxer = Demuxer::read_from(pipes, None, &config, &reading);
 
         let mut octets = file_header(&[encoded_sound()]);
         put_frame(&mut octets, 0, 0, true, b"sound");
@@ -539,19 +460,10 @@ mod tests {
         }
         pictures.write_all(&octets).unwrap();
 
-        let opened = demuxer.listen(Depth::LateSound).unwrap();
+        let opened = demuxer.listen(Depth::EncodedSound).unwrap();
         assert_eq!(opened.first.len(), MAX_PICTURES);
         let (number, stream) = opened.stream(true).unwrap();
         assert_eq!((number, stream.class), (0, NutClass::Video(320, 180)));
         assert_eq!(opened.stream(false), Some((1, &encoded_sound())));
-    }
-
-    #[test]
-    fn addresses_without_a_host_are_listened_on() {
-        assert_eq!(listening("rtmp://:1935/key"), Some("-listen 1"));
-        assert_eq!(listening("srt://:9000"), Some("-mode listener"));
-        assert_eq!(listening("rtmp://server/app"), None);
-        assert_eq!(listening("rtsp://:8554/x"), None);
-        assert!(pulling("rtsp://camera/x").is_some() && pulling("rtmp://server/app").is_none());
     }
 }

@@ -5,7 +5,11 @@ use bytes::Bytes;
 use super::super::codec::VideoCodec;
 use super::super::ladder::PictureSize;
 use super::h264::AnnexB;
+use crate::annex_b::pixel_aspect;
 use crate::nut::NutStream;
+
+/// Profiles of H.264 that every player decodes: Baseline, Main and High, with eight bits and half the colour.
+const PROFILES: [&str; 3] = ["avc1.42", "avc1.4D", "avc1.64"];
 
 /// What brings frames into the form in which they are published.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,14 @@ pub(super) enum Form {
 }
 
 impl Form {
+    /// Width of a pixel over its height, as the pictures themselves state it.
+    pub(super) fn pixel_aspect(&self, key_frame: &Bytes) -> Option<(u32, u32)> {
+        match self {
+            Self::AnnexB(form) => pixel_aspect(&form.convert(key_frame, true)?),
+            Self::AsItIs => None,
+        }
+    }
+
     /// The frame in that form; `None` if it is malformed.
     pub(super) fn convert(&self, frame: &Bytes, key: bool) -> Option<Bytes> {
         match self {
@@ -48,12 +60,17 @@ pub(super) fn form(
         VideoCodec::H264 => {
             let form = AnnexB::new(&stream.parameters)?;
             let codec_string = form.codec_string(key_frame)?;
-            Some((Form::AnnexB(form), codec_string))
+            let is_taken = PROFILES.iter().any(|it| codec_string.starts_with(it));
+            is_taken.then_some((Form::AnnexB(form), codec_string))
         }
         VideoCodec::Vp9 if is_plain_vp9(key_frame) => {
             Some((Form::AsItIs, VideoCodec::Vp9.codec_string(size, rate)))
         }
-        VideoCodec::Av1 => Some((Form::AsItIs, av1_codec_string(&stream.parameters)?)),
+        VideoCodec::Av1 => {
+            let codec_string = av1_codec_string(&stream.parameters)?;
+            let is_taken = codec_string.starts_with("av01.0.") && codec_string.ends_with(".08");
+            is_taken.then_some((Form::AsItIs, codec_string))
+        }
         VideoCodec::Vp9 | VideoCodec::Vp8 => None,
     }
 }

@@ -10,13 +10,19 @@
 //! before it was opened is passed over up to the newest key frame, and what encoders do not keep up with is left out.
 
 mod clock;
+mod continuity;
 mod demuxer;
 mod form;
+mod framecrc;
 mod h264;
+mod joiner;
+mod opener;
 mod resolve;
 mod size;
 mod sound;
+mod tap;
 mod transcoder;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,23 +33,26 @@ use std::time::Instant;
 
 use namecast_units::{Duration, Timestamp};
 
+use super::description::Description;
 use super::encoder::Stamp;
 use super::ffmpeg::{self, Process};
 use super::ladder::PictureSize;
-use super::source::{Input, turn_of};
+use super::source::{Input, display_matrix};
 use super::{
     AudioConfig, IngestConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
 };
 use crate::clock::wall;
 use crate::nut::{NutClass, NutStream};
-use clock::{LiveClock, Origin};
-use demuxer::{Demuxer, Depth, Opened, Packet, SILENCE};
+use clock::CaptureClock;
+use demuxer::{Demuxer, Opened, Packet, SILENCE};
 use form::Form;
+use opener::Depth;
 use resolve::Pictures;
 use size::SizeWatch;
-use transcoder::{PictureClock, SoundClock, Transcoder, Turn};
+use transcoder::{PictureClock, Preparation, SoundClock, Transcoder};
 
-pub(super) use clock::Playback;
+pub(super) use clock::{Origin, Playback, Presentation};
+pub(super) use turn::Turn;
 
 /// Key frames further apart than this are complained of: whoever joins waits for one.
 const MAX_GROUP: Duration = Duration::from_secs(2);
@@ -79,6 +88,11 @@ impl Reading {
         self.lock().as_ref().map_or(0, Process::lines_said)
     }
 
+    /// What the process says of its input; `None`: there is no process.
+    fn description(&self) -> Option<Description> {
+        self.lock().as_ref().map(Process::description)
+    }
+
     /// The last line it said.
     fn last_said(&self) -> Option<String> {
         self.lock().as_ref().and_then(Process::last_said)
@@ -107,7 +121,7 @@ pub(super) struct External {
     pub(super) video: Option<VideoConfig>,
     pub(super) audio: Option<AudioConfig>,
     copied: Option<Form>,
-    turn: Turn,
+    preparation: Preparation,
     note: Option<String>,
 }
 
@@ -117,27 +131,33 @@ impl External {
     /// # Errors
     /// If it cannot be opened, holds nothing that could be published, or ffmpeg lacks an encoder.
     pub(super) fn open(config: &IngestConfig, reading: &Arc<Reading>) -> Result<Self, IngestError> {
-        let turn = match &config.input {
+        match &config.input {
             Input::File(path) if !path.exists() => return Err(IngestError::NoFile(path.clone())),
+            Input::File(path) if path.is_dir() => return Err(IngestError::Folder(path.clone())),
             Input::Camera(path) if !path.exists() => {
                 return Err(IngestError::NoCamera(path.clone()));
             }
-            Input::File(path) => Turn::of(turn_of(path)?),
-            _ => Turn::None,
-        };
+            _ => {}
+        }
         let opened = Demuxer::open(config, config.looped, reading)?;
         let (mut video, mut copied, mut note) = (None, None, None);
+        let mut preparation = Preparation::default();
         if let Some((number, stream)) = opened.stream(true) {
             let first = opened.first.iter().filter(|it| it.stream == number);
             let pictures = Pictures {
                 stream,
                 first: first.collect(),
-                turn,
+                described: opened.description.picture.clone().unwrap_or_default(),
+                turn: turn(&config.input, &opened.description),
             };
             let input = config.input.to_string();
+            if pictures.are_encrypted() {
+                return Err(IngestError::Encrypted(input));
+            }
             let encoder = config.video.encoder.as_deref();
             let resolved = pictures.resolve(&input, &config.wish, encoder)?;
             (video, copied, note) = (Some(resolved.video), resolved.copied, resolved.note);
+            preparation = pictures.preparation();
         }
         let wanted = config.audio.as_ref();
         let audio = wanted.and_then(|audio| opened.sound(audio, &config.wish));
@@ -156,7 +176,7 @@ impl External {
             video,
             audio,
             copied,
-            turn,
+            preparation,
             note,
         })
     }
@@ -166,7 +186,7 @@ impl External {
         thread::spawn(move || {
             if let Some(note) = &self.note {
                 sink.tell(MediaEvent::Trouble(format!(
-                    "All rungs are encoded, as the input cannot be passed through: {note}"
+                    "Transcoding: the input cannot be passed through, as {note}"
                 )));
             }
             let kinds = [
@@ -196,21 +216,20 @@ impl External {
             video,
             audio,
             copied,
-            turn,
+            preparation,
             ..
         } = self;
-        let is_file = matches!(config.input, Input::File(_));
         let after = After::of(&config.input);
         let mut feed = Feed {
-            pace: match is_file {
-                true => Pace::File(Playback::default(), None),
-                false => Pace::Live(LiveClock::default()),
-            },
-            origin: Arc::default(),
+            pace: Pace::of(&config.input, &opened),
+            is_raw: !matches!(config.input, Input::File(_)) && is_raw(&opened.description),
+            clock: CaptureClock::default(),
+            picture_origin: Arc::default(),
+            sound_origin: Arc::default(),
             copied,
             video,
             audio,
-            turn,
+            preparation,
             sink: sink.clone(),
             order: Order::default(),
             sounds: Arc::default(),
@@ -262,8 +281,8 @@ enum After {
 impl After {
     fn of(input: &Input) -> Self {
         match input {
-            Input::Address(it) if demuxer::listening(it).is_some() => Self::Listen,
-            Input::Address(it) if demuxer::pulling(it).is_some() => Self::Connect,
+            Input::Address(it) if opener::listening(it).is_some() => Self::Listen,
+            Input::Address(it) if opener::pulling(it).is_some() => Self::Connect,
             _ => Self::Nothing,
         }
     }
@@ -272,20 +291,93 @@ impl After {
 /// By which clock packets are published.
 #[derive(Debug)]
 enum Pace {
-    /// Ours, from the file's first time on.
+    /// Ours, from the file's first decoding time on.
     File(Playback, Option<u64>),
     /// The source's.
-    Live(LiveClock),
+    Live,
+}
+
+/// Formats of addresses whose segments come in bursts.
+const IN_SEGMENTS: [&str; 2] = ["hls", "dash"];
+/// What comes faster than so many times its own speed is a file, if it comes for at least so long, in microseconds.
+const FASTER: u64 = 4;
+const MIN_FASTER: u64 = 2_000_000;
+
+impl Pace {
+    fn of(input: &Input, opened: &Opened) -> Self {
+        let Description {
+            format, duration, ..
+        } = &opened.description;
+        let has_end = duration.is_some();
+        let is_file = match input {
+            Input::File(_) => true,
+            Input::Address(address) => {
+                let is_fetched = opener::is_fetched(address);
+                is_fetched && (has_end || IN_SEGMENTS.contains(&format.as_str()))
+            }
+            Input::StandardInput => has_end || is_faster(&opened.first),
+            _ => false,
+        };
+        match is_file {
+            true => Self::File(Playback::default(), None),
+            false => Self::Live,
+        }
+    }
+}
+
+/// Returns whether packets come much faster than they are played.
+fn is_faster(packets: &[Packet]) -> bool {
+    let span = |time: fn(&Packet) -> u64| {
+        let times = packets.iter().map(time);
+        let (first, last) = (times.clone().min(), times.max());
+        last.unwrap_or(0) - first.unwrap_or(0)
+    };
+    let (played, came) = (span(|it| it.dts), span(|it| it.arrived_at.as_micros()));
+    played >= MIN_FASTER && came * FASTER < played
+}
+
+/// Formats without times: frames are counted by a rate that is stated or taken for granted.
+const RAW: [&str; 8] = [
+    "h264",
+    "hevc",
+    "m4v",
+    "mjpeg",
+    "mpjpeg",
+    "mpegvideo",
+    "obu",
+    "vc1",
+];
+
+fn is_raw(description: &Description) -> bool {
+    let mut names = description.format.split(',');
+    names.any(|name| RAW.contains(&name))
+}
+
+/// Returns how the pictures of an input are turned before they are shown. ffmpeg states the angle, and ffprobe the mirror too.
+fn turn(input: &Input, description: &Description) -> Turn {
+    let rotation = description.picture.as_ref().and_then(|it| it.rotation);
+    let Some(degrees) = rotation else {
+        return Turn::default();
+    };
+    let matrix = match input {
+        Input::File(path) => display_matrix(path),
+        _ => None,
+    };
+    matrix.map_or_else(|| Turn::counterclockwise(degrees), Turn::of_matrix)
 }
 
 /// Carries packets to where they are published.
 struct Feed {
     pace: Pace,
-    origin: Arc<Origin>,
+    /// Whether times count frames, whenever they come.
+    is_raw: bool,
+    clock: CaptureClock,
+    picture_origin: Arc<Origin>,
+    sound_origin: Arc<Origin>,
     copied: Option<Form>,
     video: Option<VideoConfig>,
     audio: Option<AudioConfig>,
-    turn: Turn,
+    preparation: Preparation,
     sink: Sink,
     order: Order,
     sounds: Arc<AtomicU64>,
@@ -387,7 +479,7 @@ impl Feed {
         let next = form::form(stream, key, rung.size, video.frames_per_second());
         let next = next.filter(|(_, codec_string)| Some(codec_string) == rung.copied.as_ref());
         let size = NutClass::Video(rung.size.width, rung.size.height);
-        match next.filter(|_| stream.class == size && stream.decode_delay == 0) {
+        match next.filter(|_| stream.class == size) {
             Some((next, _)) => {
                 *form = next;
                 Ok(())
@@ -408,11 +500,11 @@ impl Feed {
             depth,
             ..
         } = opened;
-        self.sound_is_ready = depth == Depth::LateSound;
+        self.sound_is_ready = depth == Depth::EncodedSound;
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
         let skipped = match self.pace {
-            Pace::Live(_) => newest.unwrap_or(0),
+            Pace::Live => newest.unwrap_or(0),
             Pace::File(..) => 0,
         };
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
@@ -438,18 +530,19 @@ impl Feed {
             };
             is_silent = false;
             self.report_damage(&mut demuxer);
-            let captured_at = self.captured(&packet);
             if let Some((number, stream)) = &video
                 && *number == packet.stream
             {
+                let packet = self.timed(packet, true, stop);
                 self.look_at(&packet, &mut group);
                 if group.has_begun() {
-                    self.picture(packet, captured_at, stream, &mut pictures);
+                    self.picture(packet, stream, &mut pictures);
                 }
             } else if let Some((number, stream)) = &audio
                 && *number == packet.stream
             {
-                self.sound(packet, captured_at, stream, &mut sound);
+                let packet = self.timed(packet, false, stop);
+                self.sound(packet, stream, &mut sound);
             }
         }
         self.order.flush();
@@ -500,36 +593,47 @@ impl Feed {
         self.sink.tell(MediaEvent::Trouble(text));
     }
 
-    fn captured(&mut self, packet: &Packet) -> Timestamp {
-        match &mut self.pace {
-            Pace::Live(clock) => clock.captured(packet.media, packet.arrived_at, &self.origin),
-            Pace::File(playback, began) => {
-                let began = *began.get_or_insert(packet.media);
-                playback.play(packet.media, began, &self.origin)
+    /// Waits until a packet is due, where that is ours to decide, and finds out when it was captured.
+    fn timed(&mut self, mut packet: Packet, is_video: bool, stop: &AtomicBool) -> Packet {
+        let arrived = match &mut self.pace {
+            Pace::Live => {
+                if self.is_raw {
+                    self.clock.follow_rate(&mut packet);
+                }
+                packet.arrived_at
             }
-        }
+            Pace::File(playback, began) => {
+                let began = *began.get_or_insert(packet.dts);
+                let offset = Duration::from_micros(packet.dts.saturating_sub(began));
+                playback.wait(offset, stop)
+            }
+        };
+        let origin = match is_video {
+            true => &self.picture_origin,
+            false => &self.sound_origin,
+        };
+        self.clock.on_packet(is_video, &packet, arrived, origin);
+        packet
     }
 
-    fn picture(
-        &mut self,
-        packet: Packet,
-        captured_at: Timestamp,
-        stream: &NutStream,
-        encoders: &mut Kept,
-    ) {
+    fn picture(&mut self, packet: Packet, stream: &NutStream, encoders: &mut Kept) {
         let Some(config) = &self.video else { return };
         self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
         let rungs = config.ladder.rungs();
+        let captured_at = self.picture_origin.at(packet.pts);
         if let Some(form) = &self.copied
             && let Some(rung) = rungs.iter().position(|rung| rung.is_copied())
+            && !packet.is_cut
             && let Some(payload) = form.convert(&packet.payload, packet.key)
         {
+            let presented_after = self.picture_origin.presented_after();
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
-                position: self.order.position,
+                position: self.order.decoded,
                 key: packet.key,
                 captured_at,
+                presented_at: presented_after.map(|after| captured_at + after),
                 encoded_at: wall(),
                 payload,
             });
@@ -537,12 +641,15 @@ impl Feed {
         let is_encoded = rungs.iter().any(|rung| !rung.is_copied());
         if is_encoded {
             let clock = self.resampled.as_ref();
-            let clock = clock.map(|(rate, next)| PictureClock::new(*rate, &self.origin, next));
-            let start = || Transcoder::video(stream, config, self.turn, &self.sink, clock);
-            encoders.begin(packet.key, &self.sink, start);
+            let origin = &self.picture_origin;
+            let clock = clock.map(|(rate, next)| PictureClock::new(*rate, origin, next));
+            let (preparation, sink) = (&self.preparation, &self.sink);
+            let start = || Transcoder::video(stream, config, preparation, sink, (clock, origin));
+            encoders.begin(packet.key, sink, start);
         }
-        self.order
-            .add(packet.media, captured_at, stream.decode_delay);
+        if !packet.is_cut {
+            self.order.add(packet.pts, captured_at, stream.decode_delay);
+        }
         while let Some(stamp) = self.order.next() {
             encoders.stamp(stamp);
         }
@@ -551,23 +658,23 @@ impl Feed {
         }
     }
 
-    fn sound(
-        &mut self,
-        packet: Packet,
-        captured_at: Timestamp,
-        stream: &NutStream,
-        encoder: &mut Kept,
-    ) {
+    fn sound(&mut self, packet: Packet, stream: &NutStream, encoder: &mut Kept) {
         let Some(config) = &self.audio else { return };
         self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
         if config.copied.is_some() || self.sound_is_ready {
+            if packet.is_cut {
+                return;
+            }
             let copied = config.copied.as_ref();
+            let captured_at = self.sound_origin.at(packet.pts);
+            let presented_after = self.sound_origin.presented_after();
             return self.sink.frame(MediaFrame {
                 stream: StreamKind::Audio,
                 rung: 0,
                 position: self.sounds.fetch_add(1, Ordering::Relaxed),
                 key: true,
                 captured_at,
+                presented_at: presented_after.map(|after| captured_at + after),
                 encoded_at: wall(),
                 payload: copied.map_or_else(
                     || packet.payload.clone(),
@@ -576,7 +683,7 @@ impl Feed {
             });
         }
         let clock = SoundClock {
-            origin: Arc::clone(&self.origin),
+            origin: Arc::clone(&self.sound_origin),
             count: Arc::clone(&self.sounds),
         };
         let start = || Transcoder::audio(stream, config, clock, &self.sink);
@@ -592,14 +699,18 @@ struct Order {
     waiting: BTreeMap<u64, Timestamp>,
     /// How many that may be.
     decode_delay: u64,
-    /// Of the next picture.
+    /// Position of the next picture in the order in which they are shown.
     position: u64,
+    /// Position of the next packet in the order in which they are decoded. A key frame has the same in both, unless pictures that
+    /// are decoded after it are shown before it.
+    decoded: u64,
 }
 
 impl Order {
-    fn add(&mut self, media: u64, captured_at: Timestamp, decode_delay: u64) {
+    fn add(&mut self, pts: u64, captured_at: Timestamp, decode_delay: u64) {
         self.decode_delay = decode_delay;
-        self.waiting.insert(media, captured_at);
+        self.decoded += 1;
+        self.waiting.insert(pts, captured_at);
     }
 
     fn flush(&mut self) {
@@ -651,9 +762,9 @@ impl Group {
     /// Takes a picture. Gives what people should hear, once.
     fn complaint(&mut self, packet: &Packet) -> Option<String> {
         if packet.key {
-            self.key_at = Some(packet.media);
+            self.key_at = Some(packet.dts);
         }
-        let since = packet.media.saturating_sub(self.key_at?);
+        let since = packet.dts.saturating_sub(self.key_at?);
         let is_long = Duration::from_micros(since) > MAX_GROUP && !self.has_complained;
         self.has_complained |= is_long;
         is_long.then(|| {

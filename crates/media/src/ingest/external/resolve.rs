@@ -1,15 +1,19 @@
 //! From what an input holds and what people wish to the rungs that are published.
 
+use core::cmp::Ordering;
+
+use bytes::Bytes;
 use namecast_stream::SampleRate;
 use namecast_units::Bitrate;
 
-use super::super::codec::VideoCodec;
+use super::super::description::Picture;
 use super::super::encoded::two_digits;
 use super::super::ladder::{COPY, Ladder, LadderWish, PictureSize, Rung};
 use super::super::{IngestError, VideoConfig, Wish};
 use super::demuxer::Packet;
 use super::form::{self, Form};
-use super::transcoder::Turn;
+use super::transcoder::Preparation;
+use super::turn::Turn;
 use crate::nut::{NutClass, NutStream};
 
 /// A copy above this rate gets a low rung beside it, for those whose network carries less.
@@ -30,6 +34,10 @@ const USUAL_RATES: [(u32, u32); 9] = [
     (15, 1),
 ];
 const MAX_RATE: f64 = 240.0;
+/// Pixel formats that every player decodes.
+const PLAIN: [&str; 3] = ["yuv420p", "yuvj420p", ""];
+/// Packets that say each how they are encrypted are so.
+const ENCRYPTED: usize = 3;
 
 /// What is known of an input's pictures.
 #[derive(Debug)]
@@ -37,6 +45,8 @@ pub(super) struct Pictures<'a> {
     pub(super) stream: &'a NutStream,
     /// Their first packets, in the order in which they came.
     pub(super) first: Vec<&'a Packet>,
+    /// As the container describes them.
+    pub(super) described: Picture,
     pub(super) turn: Turn,
 }
 
@@ -73,7 +83,7 @@ impl Pictures<'_> {
         }
         let rate = self.rate();
         let by_default = ladder.rungs.is_empty() && !wish.encodes_pictures();
-        let (copied, note) = match self.form(rate, wish.codec) {
+        let (copied, note) = match self.form(rate, wish) {
             Ok(form) if ladder.copies || by_default => (Some(form), None),
             Err(why) if ladder.copies => return Err(not_copied(why)),
             Err(why) if by_default => (None, Some(why)),
@@ -129,30 +139,74 @@ impl Pictures<'_> {
         rungs.push(Rung {
             label: COPY.to_owned(),
             bitrate,
-            size: self.size(),
+            size: self.coded_size(),
             copied: Some(codec_string.to_owned()),
         });
         rungs
     }
 
-    /// Their size as they are shown.
-    fn size(&self) -> PictureSize {
+    /// Their size as it is encoded.
+    fn coded_size(&self) -> PictureSize {
         let (width, height) = match self.stream.class {
             NutClass::Video(width, height) => (width, height),
             NutClass::Audio(..) | NutClass::Other => (0, 0),
         };
-        match self.turn {
-            Turn::None | Turn::Half => PictureSize { width, height },
-            Turn::Quarter | Turn::ThreeQuarters => PictureSize {
+        PictureSize { width, height }
+    }
+
+    /// Their size as they are shown, with square pixels: no row or column is lost.
+    fn size(&self) -> PictureSize {
+        let PictureSize { width, height } = self.coded_size();
+        let (across, down) = self.pixel_aspect();
+        let scaled = |length: u32, by: u32, of: u32| {
+            let exact = u64::from(length) * u64::from(by) / u64::from(of.max(1));
+            u32::try_from(exact.div_ceil(2) * 2).unwrap_or(length)
+        };
+        let (width, height) = match across.cmp(&down) {
+            Ordering::Greater => (scaled(width, across, down), height),
+            Ordering::Less => (width, scaled(height, down, across)),
+            Ordering::Equal => (width, height),
+        };
+        match self.turn.swaps_sides() {
+            false => PictureSize { width, height },
+            true => PictureSize {
                 width: height,
                 height: width,
             },
         }
     }
 
-    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be. Only those of
-    /// `codec` are wanted, if it is given.
-    fn form(&self, rate: SampleRate, codec: Option<VideoCodec>) -> Result<(Form, String), String> {
+    /// Width of a pixel over its height.
+    fn pixel_aspect(&self) -> (u32, u32) {
+        self.described.pixel_aspect.unwrap_or((1, 1))
+    }
+
+    /// Returns whether nobody could decode them.
+    pub(super) fn are_encrypted(&self) -> bool {
+        self.first.len() >= ENCRYPTED && self.first.iter().all(|packet| packet.has_side_data)
+    }
+
+    /// What has to be done with them once they are decoded.
+    pub(super) fn preparation(&self) -> Preparation {
+        let has_cuts = self.first.iter().any(|packet| packet.is_cut);
+        let shown = self.first.iter().filter(|packet| !packet.is_cut);
+        Preparation {
+            rate: self.rate(),
+            turn: self.turn,
+            is_interlaced: self.described.is_interlaced,
+            pixel_aspect: self.pixel_aspect(),
+            colours: self.described.colours.clone(),
+            begins_at: shown.map(|packet| packet.pts).min().filter(|_| has_cuts),
+        }
+    }
+
+    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be, or is not wished.
+    fn form(&self, rate: SampleRate, wish: &Wish) -> Result<(Form, String), String> {
+        let Wish {
+            codec,
+            refuses_b_frames,
+            ..
+        } = *wish;
         let found = form::codec(self.stream);
         if found.is_none() || codec.is_some_and(|codec| found != Some(codec)) {
             let found = String::from_utf8_lossy(&self.stream.codec).into_owned();
@@ -163,23 +217,43 @@ impl Pictures<'_> {
             };
             return Err(format!("the codec is {found}: {wanted}"));
         }
-        let is_ordered = self.first.is_sorted_by_key(|packet| packet.media);
-        if self.stream.decode_delay > 0 || !is_ordered {
-            return Err("it has B-frames, which wait for later ones: add -bf 0 (ffmpeg), or -tune zerolatency".to_owned());
+        let is_ordered = self.first.is_sorted_by_key(|packet| packet.pts);
+        if refuses_b_frames && (self.stream.decode_delay > 0 || !is_ordered) {
+            return Err("it has B-frames and --no-b-frames was given".to_owned());
         }
-        if self.turn != Turn::None {
+        if self.turn != Turn::default() {
             return Err("its pictures have to be turned".to_owned());
         }
+        if self.described.is_interlaced {
+            return Err("it is interlaced, and players do not separate the fields".to_owned());
+        }
+        if self.described.colours.is_high_dynamic_range() {
+            return Err("it has a high dynamic range, which not every screen shows".to_owned());
+        }
+        if !PLAIN.contains(&&*self.described.pixel_format) {
+            let format = &self.described.pixel_format;
+            return Err(format!(
+                "not every player decodes its pixel format {format}: encode it with -pix_fmt yuv420p (ffmpeg)"
+            ));
+        }
         let key = self.first.iter().find(|packet| packet.key);
-        let key = key.map_or(&[][..], |packet| &packet.payload);
+        let key = key.map_or_else(Bytes::new, |packet| packet.payload.clone());
         let per_second = rate.num.div_ceil(rate.den);
-        let form = form::form(self.stream, key, self.size(), per_second);
-        form.ok_or_else(|| "players do not take its profile, or it does not say which: add -pix_fmt yuv420p (ffmpeg)".to_owned())
+        let form = form::form(self.stream, &key, self.size(), per_second);
+        let form = form.ok_or_else(|| {
+            "players do not take its profile, or it does not state it: encode it with -pix_fmt yuv420p (ffmpeg)".to_owned()
+        })?;
+        let (across, down) = self.pixel_aspect();
+        let stated = form.0.pixel_aspect(&key).unwrap_or((1, 1));
+        match u64::from(across) * u64::from(stated.1) == u64::from(down) * u64::from(stated.0) {
+            true => Ok(form),
+            false => Err("only its container states the shape of its pixels".to_owned()),
+        }
     }
 
     /// Frames a second, by the times of the first ones.
     fn rate(&self) -> SampleRate {
-        let mut times: Vec<u64> = self.first.iter().map(|packet| packet.media).collect();
+        let mut times: Vec<u64> = self.first.iter().map(|packet| packet.pts).collect();
         times.sort_unstable();
         times.dedup();
         let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -231,7 +305,6 @@ impl Pictures<'_> {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use namecast_units::Timestamp;
 
     use super::*;
@@ -249,8 +322,12 @@ mod tests {
         let packet = |number| Packet {
             stream: 0,
             // As FLV counts: in milliseconds.
-            media: number * period / 1_000 * 1_000,
+            dts: number * period / 1_000 * 1_000,
+            pts: number * period / 1_000 * 1_000,
+            duration: 0,
             key: number % 60 == 0,
+            is_cut: false,
+            has_side_data: false,
             payload: vec![1; octets].into(),
             arrived_at: Timestamp::default(),
         };
@@ -265,7 +342,8 @@ mod tests {
         let pictures = Pictures {
             stream,
             first: packets.iter().collect(),
-            turn: Turn::None,
+            described: Picture::default(),
+            turn: Turn::default(),
         };
         let ladder = match ladder {
             "" => LadderWish::default(),
@@ -320,8 +398,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_passed_through_says_why() {
-        for (codec, delay, why) in [(&b"H264"[..], 2, "-bf 0"), (b"HEVC", 0, "libx264")] {
-            let stream = stream(codec, delay);
+        for (codec, why) in [(&b"HEVC"[..], "libx264"), (b"VP80", "libx264")] {
+            let stream = stream(codec, 0);
             let packets = packets(33_333, 900);
             let resolved = resolve(&stream, &packets, "").unwrap();
             assert!(resolved.copied.is_none());
@@ -333,7 +411,8 @@ mod tests {
                 .iter()
                 .map(|it| it.label.clone())
                 .collect();
-            assert_eq!(labels, ["200k", "1M", "3M"]);
+            // 640×360 needs no third.
+            assert_eq!(labels, ["200k", "1M"]);
             let refused = resolve(&stream, &packets, "copy,1M")
                 .unwrap_err()
                 .to_string();
@@ -353,7 +432,7 @@ mod tests {
         ] {
             let mut packets = packets(period, 10);
             // What FLV rounds is off by up to 3 % a frame; over sixteen it is not.
-            packets[3].media += 1;
+            packets[3].pts += 1;
             let rate = resolve(&stream(b"H264", 0), &packets, "")
                 .unwrap()
                 .video

@@ -72,6 +72,22 @@ pub(super) fn is_aac(stream: &NutStream) -> bool {
     stream.codec.starts_with(&[0xff, 0]) || stream.codec.eq_ignore_ascii_case(b"mp4a")
 }
 
+/// Codecs that ffmpeg decodes from NUT, by their numbers in WAV: PCM, IEEE float, A-law, µ-law, MP2, MP3, AC-3, DTS, FLAC, Vorbis.
+const FROM_NUT: [u16; 10] = [
+    0x01, 0x03, 0x06, 0x07, 0x50, 0x55, 0x2000, 0x2001, 0xf1ac, 0x566f,
+];
+
+/// Returns whether ffmpeg decodes the sound from NUT, which lacks some of what other codecs need.
+pub(super) fn decodes_from_nut(stream: &NutStream) -> bool {
+    let is_numbered = match stream.codec[..] {
+        [low, high] | [low, high, 0, 0] => FROM_NUT.contains(&u16::from_le_bytes([low, high])),
+        // PCM as NUT names it, in either order of octets.
+        [b'P', _, b'D', _] | [_, b'D', _, b'P'] => true,
+        _ => false,
+    };
+    is_numbered || is_aac(stream) || &stream.codec[..] == b"Opus"
+}
+
 /// AAC that is decoded everywhere: low complexity, or that with one of its two extensions.
 fn aac(stream: &NutStream, first: Option<&&Bytes>) -> Option<CopiedAudio> {
     let description = match first.filter(|packet| adts_header(packet).is_some()) {
@@ -142,8 +158,12 @@ mod tests {
     fn packet(payload: &'static [u8]) -> Packet {
         Packet {
             stream: 1,
-            media: 0,
+            dts: 0,
+            pts: 0,
+            duration: 0,
             key: true,
+            is_cut: false,
+            has_side_data: false,
             payload: Bytes::from_static(payload),
             arrived_at: Timestamp::default(),
         }
@@ -177,6 +197,22 @@ mod tests {
         let sound = copied(1, &stream(b"Opus", &[], 1), &[packet(&[31 << 3])]).unwrap();
         assert_eq!((sound.channels, sound.bitrate), (1, Bitrate::kbps(6)));
         assert_eq!(sound.copied.unwrap().rate, SampleRate::new(48_000, 960));
+    }
+
+    #[test]
+    fn sound_that_nut_cannot_carry_is_known() {
+        for codec in [
+            &b"\xff\0\0\0"[..],
+            b"Opus",
+            b"PSD\x10",
+            b"\x10DSP",
+            b"\0 \0\0",
+        ] {
+            assert!(decodes_from_nut(&stream(codec, &[], 2)), "{codec:?}");
+        }
+        for codec in [&b"alac"[..], b"a\x01\0\0", b"\x11\0\0\0", b"wvpk", b""] {
+            assert!(!decodes_from_nut(&stream(codec, &[], 2)), "{codec:?}");
+        }
     }
 
     #[test]

@@ -12,13 +12,18 @@ use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
+use namecast_stream::SampleRate;
+use smart_default::SmartDefault;
+
 use super::super::codec;
-use super::super::encoder::{Output, Stamp};
+use super::super::description::Colours;
+use super::super::encoder::{Output, ROUNDED, Stamp};
 use super::super::ffmpeg::{Process, pipe_url, words};
-use super::super::ladder::Rung;
+use super::super::ladder::{PictureSize, Rung};
 use super::super::{AudioConfig, IngestError, Sink, StreamKind, VideoConfig};
 use super::clock::Origin;
 use super::demuxer::Packet;
+use super::turn::Turn;
 use crate::nut::{NutFrame, NutStream, writer};
 
 /// Packets that may wait for the encoders; what is beyond is left out, up to the next key frame.
@@ -56,18 +61,19 @@ impl Transcoder {
     pub(super) fn video(
         stream: &NutStream,
         config: &VideoConfig,
-        turn: Turn,
+        preparation: &Preparation,
         sink: &Sink,
-        clock: Option<PictureClock>,
+        (clock, origin): (Option<PictureClock>, &Arc<Origin>),
     ) -> Result<Self, IngestError> {
         let rungs = config.ladder.rungs().iter().enumerate();
         let rungs: Vec<_> = rungs.filter(|(_, rung)| !rung.is_copied()).collect();
         let rate = clock.as_ref().map(|clock| clock.rate);
-        let arguments = video_arguments(stream, config, &rungs, (turn, rate));
+        let arguments = video_arguments(stream, config, &rungs, (preparation, rate));
         let (process, pipes) = Process::start(&arguments, rungs.len())?;
         let mut stamps = Vec::new();
         for (pipe, (rung, _)) in pipes.into_iter().zip(rungs) {
-            let output = Output::timed(StreamKind::Video, rung, sink.clone(), pipe);
+            let origin = Arc::clone(origin);
+            let output = Output::timed((StreamKind::Video, rung), sink.clone(), pipe, origin);
             if let Some(clock) = clock.clone() {
                 thread::spawn(move || output.run_by(|frame| Some(clock.stamp(frame))));
                 continue;
@@ -76,7 +82,8 @@ impl Transcoder {
             stamps.push(sender);
             thread::spawn(move || output.run(&receiver));
         }
-        Ok(Self::new(process, stream, stamps))
+        let header = writer::picture_header(stream, preparation.pixel_aspect, preparation.rate);
+        Ok(Self::new(process, header, stamps))
     }
 
     /// Makes Opus packets of the sound of `stream`.
@@ -92,16 +99,17 @@ impl Transcoder {
         let (process, pipes) = Process::start(&audio_arguments(stream, config), 1)?;
         for pipe in pipes {
             let clock = clock.clone();
-            let output = Output::timed(StreamKind::Audio, 0, sink.clone(), pipe);
+            let origin = Arc::clone(&clock.origin);
+            let output = Output::timed((StreamKind::Audio, 0), sink.clone(), pipe, origin);
             thread::spawn(move || output.run_by(|packet| Some(clock.stamp(packet))));
         }
-        Ok(Self::new(process, stream, Vec::new()))
+        let header = writer::file_header(core::slice::from_ref(stream));
+        Ok(Self::new(process, header, Vec::new()))
     }
 
-    fn new(mut process: Process, stream: &NutStream, stamps: Vec<SyncSender<Stamp>>) -> Self {
+    fn new(mut process: Process, header: Vec<u8>, stamps: Vec<SyncSender<Stamp>>) -> Self {
         let mut stdin = process.stdin();
         let (packets, queue) = sync_channel::<Packet>(QUEUED);
-        let header = writer::file_header(core::slice::from_ref(stream));
         thread::spawn(move || {
             // An ffmpeg that ended shows where the next packet is handed over.
             let mut written = stdin.write_all(&header);
@@ -110,7 +118,7 @@ impl Transcoder {
                 && let Ok(packet) = queue.recv()
             {
                 octets.clear();
-                writer::put_frame(&mut octets, 0, packet.media, packet.key, &packet.payload);
+                writer::put_frame(&mut octets, 0, packet.pts, packet.key, &packet.payload);
                 written = stdin.write_all(&octets);
             }
         });
@@ -219,67 +227,143 @@ impl PictureClock {
     }
 }
 
-/// By how much pictures are turned before they are shown, clockwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Turn {
-    #[default]
-    None,
-    Quarter,
-    Half,
-    ThreeQuarters,
+/// What has to be done with pictures after they are decoded, and what decoders are told of them.
+#[derive(Clone, Debug, SmartDefault)]
+pub(super) struct Preparation {
+    /// Frames a second.
+    #[default(SampleRate::new(30, 1))]
+    pub(super) rate: SampleRate,
+    pub(super) turn: Turn,
+    /// Two fields of different times make a frame.
+    pub(super) is_interlaced: bool,
+    /// Width of a pixel over its height.
+    #[default((1, 1))]
+    pub(super) pixel_aspect: (u32, u32),
+    pub(super) colours: Colours,
+    /// Presentation time of the first picture that is shown, in microseconds, if an edit list cuts others away before it.
+    pub(super) begins_at: Option<u64>,
 }
 
-impl Turn {
-    /// The turn by so many degrees.
-    pub(super) const fn of(degrees: u32) -> Self {
-        match degrees {
-            90 => Self::Quarter,
-            180 => Self::Half,
-            270 => Self::ThreeQuarters,
-            _ => Self::None,
+impl Preparation {
+    /// Options of the decoder: colours as the container states them, where the pictures do not.
+    fn options(&self) -> String {
+        let colours = &self.colours;
+        let known = |name: &Option<String>, names: &[&str]| {
+            name.clone().filter(|name| names.contains(&name.as_str()))
+        };
+        let options = [
+            ("-color_range", known(&colours.range, &["tv", "pc"])),
+            ("-colorspace", known(&colours.space, &SPACES)),
+            ("-color_primaries", known(&colours.primaries, &PRIMARIES)),
+            ("-color_trc", known(&colours.transfer, &TRANSFERS)),
+        ];
+        let options = options.into_iter();
+        let options = options.filter_map(|(option, value)| Some(format!("{option} {} ", value?)));
+        options.collect()
+    }
+
+    /// Filters before pictures are scaled for each rung; they are resampled to `rate` frames a second, if one is given.
+    fn filters(&self, rate: Option<u32>) -> String {
+        let begins_at = self.begins_at.map(|micros| {
+            // Times are rounded on the way.
+            format!(
+                "trim=start={:.6}",
+                micros.saturating_sub(ROUNDED) as f64 / 1e6
+            )
+        });
+        let deinterlaced = self.is_interlaced.then(|| DEINTERLACE.to_owned());
+        let turned = self.turn.filters().into_iter().map(str::to_owned);
+        let resampled = rate.map(|rate| format!("fps={rate}"));
+        let filters = begins_at.into_iter().chain(deinterlaced).chain(turned);
+        let filters: Vec<_> = filters.chain(resampled).collect();
+        match filters.is_empty() {
+            true => "null".to_owned(),
+            false => filters.join(","),
         }
     }
 
-    /// ffmpeg's filter.
-    const fn filter(self) -> &'static str {
-        match self {
-            Self::None => "null",
-            Self::Quarter => "transpose=clock",
-            Self::Half => "hflip,vflip",
-            Self::ThreeQuarters => "transpose=cclock",
+    /// Filters that make pictures of one size with square pixels, eight bits deep and of standard dynamic range.
+    fn scaled(&self, size: PictureSize) -> String {
+        let (width, height) = (size.width, size.height);
+        let scale = format!("scale={width}:{height}:flags=bilinear");
+        match self.colours.is_high_dynamic_range() {
+            true => format!("{scale},{},setsar=1,format=yuv420p", self.tone_mapped()),
+            false => format!("{scale}:out_range=tv,setsar=1,format=yuv420p"),
         }
     }
+
+    /// Filters from a high dynamic range to BT.709, with the white of ITU-R BT.2408 as white.
+    fn tone_mapped(&self) -> String {
+        let colours = &self.colours;
+        let name = |name: &Option<String>, names: &[&'static str], usual: &'static str| {
+            let known = names.iter().find(|it| Some(**it) == name.as_deref());
+            known.copied().unwrap_or(usual)
+        };
+        let transfer = name(&colours.transfer, &TRANSFERS, "smpte2084");
+        let primaries = name(&colours.primaries, &PRIMARIES, "bt2020");
+        let space = name(&colours.space, &SPACES, "bt2020nc");
+        let range = name(&colours.range, &["tv", "pc"], "tv");
+        format!(
+            "zscale=tin={transfer}:pin={primaries}:min={space}:rin={range}:t=linear:npl=203,format=gbrpf32le,zscale=p=bt709,\
+             tonemap=mobius:desat=0,zscale=t=bt709:m=bt709:r=tv"
+        )
+    }
 }
+
+/// One frame of each two fields, so that times stay; pictures that are progressive pass.
+const DEINTERLACE: &str = "bwdif=mode=send_frame:deint=interlaced";
+/// Colours by names that ffmpeg both prints and takes.
+const SPACES: [&str; 7] = [
+    "bt709",
+    "fcc",
+    "bt470bg",
+    "smpte170m",
+    "smpte240m",
+    "bt2020nc",
+    "bt2020c",
+];
+const PRIMARIES: [&str; 7] = [
+    "bt709",
+    "bt470m",
+    "bt470bg",
+    "smpte170m",
+    "smpte240m",
+    "film",
+    "bt2020",
+];
+const TRANSFERS: [&str; 6] = [
+    "bt709",
+    "smpte170m",
+    "smpte240m",
+    "linear",
+    "smpte2084",
+    "arib-std-b67",
+];
 
 fn video_arguments(
     stream: &NutStream,
     config: &VideoConfig,
     rungs: &[(usize, &Rung)],
-    (turn, rate): (Turn, Option<u32>),
+    (preparation, rate): (&Preparation, Option<u32>),
 ) -> Vec<OsString> {
     let device = codec::device(config.encoder());
     let upload = codec::upload_filter(config.encoder());
-    let mut arguments: Vec<_> = words(device).chain(words(&input(stream))).collect();
+    let options = preparation.options();
+    let mut arguments: Vec<_> = words(device)
+        .chain(words(&options))
+        .chain(words(&input(stream)))
+        .collect();
     let splits: String = (0..rungs.len())
         .map(|index| format!("[s{index}]"))
         .collect();
-    let scale = |(index, (_, Rung { size, .. })): (usize, &(usize, &Rung))| {
-        let (width, height) = (size.width, size.height);
-        format!(
-            ";[s{index}]scale={width}:{height}:flags=bilinear,setsar=1,format=yuv420p{upload}[v{index}]"
-        )
+    let scale = |(index, (_, rung)): (usize, &(usize, &Rung))| {
+        let scaled = preparation.scaled(rung.size);
+        format!(";[s{index}]{scaled}{upload}[v{index}]")
     };
     let scales: String = rungs.iter().enumerate().map(scale).collect();
+    let filters = preparation.filters(rate);
     arguments.push("-filter_complex".into());
-    let turned = turn.filter();
-    let resampled = rate.map_or_else(String::new, |rate| format!(",fps={rate}"));
-    arguments.push(
-        format!(
-            "[0:v]{turned}{resampled},split={}{splits}{scales}",
-            rungs.len()
-        )
-        .into(),
-    );
+    arguments.push(format!("[0:v]{filters},split={}{splits}{scales}", rungs.len()).into());
     // Frames that were copied and frames that were encoded are key frames together, and no others are.
     let (keys, key_interval) = match config.ladder.rungs().iter().any(Rung::is_copied) {
         true => ("-force_key_frames source", NEVER),
@@ -288,7 +372,7 @@ fn video_arguments(
     for (index, (_, rung)) in rungs.iter().enumerate() {
         let options = config.options(rung, key_interval);
         let output = format!(
-            "-map [v{index}] {options} {keys} -fps_mode passthrough -enc_time_base -1 -write_index 0 -flush_packets 1 -f nut"
+            "-map [v{index}] {options} {keys} -fps_mode passthrough -enc_time_base 1:90000 -write_index 0 -flush_packets 1 -f nut"
         );
         arguments.extend(words(&output));
         arguments.push(pipe_url(index));

@@ -6,7 +6,7 @@ mod probe;
 
 pub use drawn::{DrawnSound, DrawnVideo};
 pub use pipe::{Container, Pipe};
-pub(super) use probe::{has_sound, probe, turn_of};
+pub(super) use probe::{display_matrix, has_sound, probe};
 
 use core::fmt;
 use core::str::FromStr;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::super::IngestError;
-use super::super::ffmpeg::{output, probe_program, words};
+use super::super::ffmpeg::{local, output, probe_program, words};
 
 /// Whether a file has sound.
 ///
@@ -23,21 +23,17 @@ pub(in super::super) fn has_sound(file: &Path) -> Result<bool, IngestError> {
     struct ProbedStream {
         codec_type: Option<String>,
     }
-    let probed: Probed = probe(file, "-show_entries stream=codec_type")?;
+    let probed: Probed = probe(local(file), "-show_entries stream=codec_type")?;
     let mut kinds = probed.streams.iter().map(|it| it.codec_type.as_deref());
     Ok(kinds.any(|kind| kind == Some("audio")))
 }
 
-/// By how many degrees the pictures of a file have to be turned clockwise before they are shown: 0, 90, 180 or 270.
-///
-/// # Errors
-/// If the pictures are encrypted.
-pub(in super::super) fn turn_of(file: &Path) -> Result<u32, IngestError> {
-    #[derive(Default, Deserialize)]
+/// Returns the first two rows of the matrix by which the pictures of a file are turned before they are shown; `None` if ffprobe is
+/// missing, or knows none.
+pub(in super::super) fn display_matrix(file: &Path) -> Option<[i64; 6]> {
+    #[derive(Deserialize)]
     struct Probed {
         streams: Vec<Described>,
-        #[serde(default)]
-        packets: Vec<Described>,
     }
     #[derive(Deserialize)]
     struct Described {
@@ -46,20 +42,20 @@ pub(in super::super) fn turn_of(file: &Path) -> Result<u32, IngestError> {
     }
     #[derive(Deserialize)]
     struct SideData {
-        rotation: Option<i32>,
-        side_data_type: Option<String>,
+        displaymatrix: Option<String>,
     }
-    let entries = "-select_streams v:0 -read_intervals %+#1 -show_entries stream_side_data=rotation:packet=codec_type:packet_side_data";
-    // What ffprobe cannot read, ffmpeg will explain.
-    let Probed { streams, packets } = probe(file, entries).unwrap_or_default();
-    let mut of_packets = packets.iter().flat_map(|packet| &packet.side_data_list);
-    if of_packets.any(|data| data.side_data_type.as_deref() == Some("Encryption info")) {
-        return Err(IngestError::Encrypted(file.to_owned()));
-    }
-    let mut of_streams = streams.iter().flat_map(|stream| &stream.side_data_list);
-    let rotation = of_streams.find_map(|data| data.rotation).unwrap_or(0);
-    // What is in the file is the turn the other way.
-    Ok(u32::try_from((-rotation).rem_euclid(360)).unwrap_or(0) / 90 * 90)
+    let entries = "-select_streams v:0 -show_entries stream_side_data=displaymatrix";
+    let probed: Probed = probe(local(file), entries).ok()?;
+    let mut side_data = probed.streams.iter().flat_map(|it| &it.side_data_list);
+    rows(side_data.find_map(|it| it.displaymatrix.as_deref())?)
+}
+
+/// Reads lines such as `00000000:       -65536           0           0`.
+fn rows(text: &str) -> Option<[i64; 6]> {
+    let rows = text.lines().filter_map(|line| line.split_once(':'));
+    let numbers = rows.flat_map(|(_, row)| row.split_whitespace());
+    let numbers: Vec<i64> = numbers.map_while(|it| it.parse().ok()).take(6).collect();
+    numbers.try_into().ok()
 }
 
 /// What ffprobe says when it is asked for `entries`.
@@ -76,4 +72,17 @@ pub(in super::super) fn probe<T: DeserializeOwned>(
         input: file.as_ref().to_string_lossy().into_owned(),
         said: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_matrix_is_read_as_ffprobe_prints_it() {
+        let text = "\n00000000:       -65536           0           0\n00000001:            0       65536           0\n\
+                    00000002:            0           0  1073741824\n";
+        assert_eq!(rows(text), Some([-65_536, 0, 0, 0, 65_536, 0]));
+        assert_eq!(rows("00000000: 1 2 x"), None);
+    }
 }

@@ -1,0 +1,199 @@
+//! The ffmpeg that opens an input, once: how it is told to hand over what is inside without decoding it.
+
+use std::ffi::OsString;
+
+use super::super::ffmpeg::{local, pipe_url, words};
+use super::super::source::Input;
+use super::super::{AudioConfig, IngestConfig};
+use super::MAX_CHANNELS;
+use super::joiner::TIME_OFFSET;
+
+/// How far an input is looked into before it is known, and what becomes of its sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// Up to a second: what most inputs need.
+    Usual,
+    /// Up to ten: of an input that is joined long before its next key frame.
+    LatePictures,
+    /// The ffmpeg that opens the input encodes the sound: it is announced and comes later, or NUT has no form for it.
+    EncodedSound,
+}
+
+impl Depth {
+    /// How to try again what failed with these words of ffmpeg.
+    pub(super) fn after(said: &str) -> Option<Self> {
+        let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
+        if of_sound.iter().any(|words| said.contains(words)) {
+            Some(Self::EncodedSound)
+        } else if said.contains("dimensions not set") {
+            Some(Self::LatePictures)
+        } else {
+            None
+        }
+    }
+
+    /// Enough to see the parameters of each track that an input announces, and no more.
+    const fn options(self) -> &'static str {
+        match self {
+            Self::Usual | Self::EncodedSound => "-probesize 65536 -analyzeduration 1000000",
+            Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
+        }
+    }
+}
+
+/// What ffmpeg is told, and in which pipes it answers.
+#[derive(Debug)]
+pub(super) struct Opening {
+    pub(super) arguments: Vec<OsString>,
+    /// Pipes that carry NUT, of which they are the first.
+    pub(super) nuts: usize,
+    /// Streams for which lines of times come in one more pipe; 0: there is none.
+    pub(super) lined: usize,
+}
+
+impl Opening {
+    /// How ffmpeg is told to open the input of `config`, and to hold nothing back.
+    pub(super) fn new(config: &IngestConfig, looped: bool, depth: Depth) -> Self {
+        let (options, input) = input(config, looped, depth);
+        let mut opening = Self {
+            arguments: words(&options).chain(["-i".into(), input]).collect(),
+            nuts: 0,
+            lined: 0,
+        };
+        // What ffmpeg draws itself has no form in which it could be copied, nor times that differ from those of NUT.
+        let is_drawn = matches!(&config.input, Input::Device(format, _) if *format == "lavfi");
+        let copied = match is_drawn {
+            true => "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le",
+            false => "-c copy -copyinkf",
+        };
+        let mut tracks = "-map 0:V:0? -map 0:a:0?";
+        if config.audio.is_none() {
+            tracks = "-map 0:V:0?";
+        }
+        if depth == Depth::EncodedSound {
+            tracks = "-map 0:V:0?";
+            opening.add(&format!("{tracks} {copied} {NUT}"));
+            opening.add(&format!("{} {NUT}", encoded_sound(config)));
+            opening.nuts = 2;
+        } else {
+            opening.add(&format!("{tracks} {copied} {NUT}"));
+            opening.nuts = 1;
+        }
+        if !is_drawn {
+            opening.add(&format!("{tracks} {copied} -f framecrc"));
+            opening.lined = if tracks.contains("0:a") { 2 } else { 1 };
+        }
+        opening
+    }
+
+    /// Adds an output with these options, into the next pipe.
+    fn add(&mut self, options: &str) {
+        let common =
+            format!("-output_ts_offset {TIME_OFFSET} -max_interleave_delta 1 -flush_packets 1");
+        let outputs = self.pipes();
+        self.arguments.extend(words(&format!("{options} {common}")));
+        self.arguments.push(pipe_url(outputs));
+    }
+
+    /// Returns how many pipes ffmpeg answers in.
+    pub(super) fn pipes(&self) -> usize {
+        let urls = (0..).map(pipe_url);
+        let is_used = |url: &OsString| self.arguments.contains(url);
+        urls.take_while(is_used).count()
+    }
+}
+
+const NUT: &str = "-write_index 0 -f nut";
+
+/// Options for sound that the ffmpeg which opens the input encodes.
+fn encoded_sound(config: &IngestConfig) -> String {
+    let audio = config.audio.clone().unwrap_or_default();
+    let channels = config.wish.channels.unwrap_or(MAX_CHANNELS);
+    format!(
+        "-map 0:a:0 -af aresample=async=1000 -ac {channels} -ar {} {}",
+        AudioConfig::SAMPLE_RATE,
+        audio.options()
+    )
+}
+
+/// Options of the input, and its name. Times stay as they are in it: jumps are bridged later, when it is known what they are.
+fn input(config: &IngestConfig, looped: bool, depth: Depth) -> (String, OsString) {
+    let live = depth.options();
+    let (options, input): (_, OsString) = match &config.input {
+        Input::File(path) => {
+            let looped = if looped { "-stream_loop -1" } else { "" };
+            // AVI and ASF leave presentation times out.
+            (format!("-fflags +genpts {looped}"), local(path))
+        }
+        Input::Address(address) => {
+            let options = listening(address).or(pulling(address));
+            let options = options.unwrap_or("-fflags +genpts");
+            (format!("{live} {options}"), address.into())
+        }
+        Input::Camera(path) => (device("v4l2", config), path.into()),
+        Input::Device(format, name) => (device(format, config), name.into()),
+        Input::Pipe(pipe) => {
+            let demuxer = pipe.container().demuxer();
+            let options = format!("{live} -protocol_whitelist pipe -f {demuxer}");
+            (options, "pipe:0".into())
+        }
+        Input::StandardInput | Input::Test => (format!("{live} -fflags +genpts"), "pipe:0".into()),
+    };
+    (format!("-copyts {options}"), input)
+}
+
+/// Options for a device: pictures in the size and as often as they are wished, or as it gives them.
+fn device(format: &str, config: &IngestConfig) -> String {
+    let mut options = format!("-fflags nobuffer -f {format}");
+    if format == "lavfi" {
+        // Alone among devices it draws as fast as it can.
+        options.insert_str(0, "-re ");
+    }
+    if matches!(format, "v4l2" | "x11grab") {
+        let (rate, size) = (config.wish.rate, config.wish.size);
+        let rate = rate.unwrap_or(config.video.frames_per_second());
+        options.push_str(&format!(" -framerate {rate}"));
+        let usual = (format == "v4l2").then(|| config.video.source_size());
+        if let Some(size) = size.or(usual) {
+            options.push_str(&format!(" -video_size {size}"));
+        }
+    }
+    options
+}
+
+/// Options for an address without a host, such as `rtmp://:1935/key`: it is listened on.
+pub(super) fn listening(address: &str) -> Option<&'static str> {
+    let (scheme, rest) = address.split_once("://")?;
+    match scheme {
+        "rtmp" | "rtmps" if rest.starts_with(':') => Some("-listen 1"),
+        "srt" if rest.starts_with(':') => Some("-mode listener"),
+        _ => None,
+    }
+}
+
+/// Returns whether an address is of something that is fetched in pieces, and may have an end.
+pub(super) fn is_fetched(address: &str) -> bool {
+    let scheme = address.split_once("://").map(|(scheme, _)| scheme);
+    matches!(scheme, Some("http" | "https" | "ftp" | "sftp" | "file"))
+}
+
+/// How ffmpeg is told to fetch from a camera: by TCP where the camera offers it, as UDP loses what does not fit its buffers, and
+/// without waiting for ever for one that is gone. In microseconds.
+pub(super) fn pulling(address: &str) -> Option<&'static str> {
+    let options = "-rtsp_flags prefer_tcp -timeout 5000000";
+    address.starts_with("rtsp://").then_some(options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_without_a_host_are_listened_on() {
+        assert_eq!(listening("rtmp://:1935/key"), Some("-listen 1"));
+        assert_eq!(listening("srt://:9000"), Some("-mode listener"));
+        assert_eq!(listening("rtmp://server/app"), None);
+        assert_eq!(listening("rtsp://:8554/x"), None);
+        assert!(pulling("rtsp://camera/x").is_some() && pulling("rtmp://server/app").is_none());
+    }
+}

@@ -66,6 +66,7 @@ impl Show {
             height: None,
             rate: SampleRate::new(rate, 1),
             key_interval,
+            reorder_delay: 0,
             codec_string: "x".to_owned(),
             sample_rate: None,
             channels: None,
@@ -343,6 +344,7 @@ impl World {
             position,
             key,
             captured_at: captured(Duration::ZERO),
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload,
         };
@@ -358,6 +360,7 @@ impl World {
                 let size = if key { key_size } else { delta_size };
                 let frame = EncodedFrame {
                     captured_at: captured(period * lag as u32),
+                    composition_offset: Duration::ZERO,
                     ..encoded(position, key, payload(position, size))
                 };
                 publisher.publish_frame(now, wall, rung, frame).unwrap();

@@ -480,6 +480,7 @@ impl Track {
                 position,
                 key: frame.key || self.stream == StreamKind::Audio,
                 captured_at,
+                composition_offset: Duration::ZERO,
                 encoded_at: clock::wall(),
                 payload: frame.payload,
             });

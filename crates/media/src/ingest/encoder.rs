@@ -281,6 +281,7 @@ impl<R: Read> Output<R> {
             position: stamp.position,
             key: frame.key || self.stream == StreamKind::Audio,
             captured_at: stamp.captured_at,
+            composition_offset: Duration::ZERO,
             encoded_at: clock::wall(),
             payload: frame.payload,
         });

@@ -238,12 +238,15 @@ pub struct MediaFrame {
     pub stream: StreamKind,
     /// Index of the rung in the ladder; zero for sound.
     pub rung: usize,
-    /// Place in playback order; the same frame has the same in every rung.
+    /// Place in decoding order; the same key frame of a closed group has the same in every rung.
     pub position: u64,
     /// Can be decoded without others.
     pub key: bool,
-    /// When the picture was taken, or the packet's first sample heard.
+    /// When the picture was taken, or the packet's first sample heard; of a picture that is decoded before one shown earlier: its
+    /// decoding time.
     pub captured_at: Timestamp,
+    /// Presentation time minus decoding time; zero where pictures are shown in decoding order.
+    pub composition_offset: Duration,
     /// When the encoder had finished it.
     pub encoded_at: Timestamp,
     /// The encoded frame.

@@ -530,6 +530,7 @@ impl Feed {
                 position: self.order.position,
                 key: packet.key,
                 captured_at,
+                composition_offset: Duration::ZERO,
                 encoded_at: wall(),
                 payload,
             });
@@ -568,6 +569,7 @@ impl Feed {
                 position: self.sounds.fetch_add(1, Ordering::Relaxed),
                 key: true,
                 captured_at,
+                composition_offset: Duration::ZERO,
                 encoded_at: wall(),
                 payload: copied.map_or_else(
                     || packet.payload.clone(),

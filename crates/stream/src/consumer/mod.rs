@@ -56,7 +56,9 @@ pub use repair::{RecoveryConfig, RecoveryProfile};
 pub use schedule::Schedule;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use timeline::Timeline;
-pub use types::{Delivery, LineUp, Output, ReadyKey, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
+pub use types::{
+    Delivery, LineUp, Output, ReadyKey, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
+};
 
 use playback::Playback;
 use retrieval::{Retrieval, Segment, Setback};

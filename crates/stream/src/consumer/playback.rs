@@ -202,7 +202,9 @@ impl Playback {
         self.shown = None;
         let presented_at = header.presented_at();
         // A picture may be shown before one that left earlier; whatever is earlier than that is of a clock that was set back.
-        let latest = self.presented_at.filter(|at| at.since(presented_at) <= self.reorder_delay);
+        let latest = self
+            .presented_at
+            .filter(|at| at.since(presented_at) <= self.reorder_delay);
         self.presented_at = latest.max(Some(presented_at));
         self.order.advance(key, &header);
         self.catching_up &= complete.late;

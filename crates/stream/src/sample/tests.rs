@@ -108,10 +108,7 @@ fn the_largest_header_has_the_size_that_bounds_assume() {
             nonce: Nonce([0; 4]),
         }),
     };
-    assert_eq!(
-        largest.encoded_size(),
-        2 + 5 * 10 + 6 + 4 + 4 + 10 + 6 + 6
-    );
+    assert_eq!(largest.encoded_size(), 2 + 5 * 10 + 6 + 4 + 4 + 10 + 6 + 6);
     assert!(largest.encoded_size() <= 95);
 }
 

@@ -115,7 +115,12 @@ impl Player {
     /// Plays `wanted` from `from` on; the first stream is the one that others follow.
     pub(super) fn new(now: Instant, from: Timestamp, wanted: Vec<Wanted>) -> Self {
         let parts = wanted.into_iter().map(|wanted| Part {
-            request: Some(Request::new(now, Question::Begin, &wanted.stream, wanted.decodes_by(from))),
+            request: Some(Request::new(
+                now,
+                Question::Begin,
+                &wanted.stream,
+                wanted.decodes_by(from),
+            )),
             wanted,
             track: None,
             last: None,
@@ -430,9 +435,7 @@ impl Player {
                 let decode_only = whole.header.presented_at() < self.shows_from;
                 let at = match decode_only {
                     true => self.started_at,
-                    false => {
-                        render_at(anchor, published_at + whole.header.composition_offset)
-                    }
+                    false => render_at(anchor, published_at + whole.header.composition_offset),
                 };
                 part.last = Some((whole.header.captured_at, at));
                 let sample = Sample {

@@ -34,6 +34,7 @@ fn stream() -> StreamInfo {
             height: None,
             rate: SampleRate::new(30, 1),
             key_interval: 30,
+            reorder_delay: 0,
             codec_string: "avc1.42C01E".to_owned(),
             sample_rate: None,
             channels: None,
@@ -137,6 +138,7 @@ async fn publish(node: &Node, name: &Name, identity: Identity) {
                 position,
                 key: position.is_multiple_of(30),
                 captured_at: wall,
+                composition_offset: Duration::ZERO,
                 encoded_at: wall,
                 payload: payload(position),
             };

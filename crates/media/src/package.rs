@@ -295,6 +295,7 @@ fn watched(frame: &MediaFrame, rung: String) -> Frame {
         key: frame.key,
         payload: frame.payload.clone(),
         captured_at: frame.captured_at,
+        composition_offset: frame.composition_offset,
         render_at: Instant::ZERO,
         complete_at: Instant::ZERO,
         late: false,

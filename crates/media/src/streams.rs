@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_units::Duration;
 
 use crate::ingest::ladder::{COPY, label};
 use crate::ingest::{self, AudioConfig, CopiedAudio, VideoConfig};
@@ -48,6 +49,7 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         height: Some(rung.size.height),
         rate: video.rate,
         key_interval: video.key_interval,
+        reorder_delay: micros(video.reorder_delay),
         codec_string: video.codec_string(rung),
         sample_rate: None,
         channels: None,
@@ -88,6 +90,7 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
             height: None,
             rate: form.rate,
             key_interval: 1,
+            reorder_delay: 0,
             codec_string: form.codec_string,
             sample_rate: Some(form.sample_rate),
             channels: Some(audio.channels),
@@ -97,4 +100,8 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }

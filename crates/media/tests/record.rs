@@ -87,6 +87,7 @@ fn watched(catalogue: &Catalogue, frame: &MediaFrame) -> Frame {
         key: frame.key,
         payload: frame.payload.clone(),
         captured_at: frame.captured_at,
+        composition_offset: frame.composition_offset,
         render_at: Instant::ZERO,
         complete_at: Instant::ZERO,
         late: false,

@@ -8,6 +8,7 @@ use namecast_units::{Bitrate, Timestamp};
 
 use crate::inter_frame::InterFrameFec;
 use crate::names;
+use crate::sample::MAX_REORDERED;
 
 /// Largest catalogue that is read or written, in octets.
 pub const MAX_CATALOGUE_SIZE: usize = 65_536;
@@ -29,6 +30,8 @@ pub const MAX_SAMPLES_PER_SECOND: u32 = 1_000;
 pub const MAX_SECONDS_PER_SAMPLE: u32 = 3_600;
 /// Most samples from one key sample to the next.
 pub const MAX_KEY_INTERVAL: u32 = 100_000;
+/// Longest reorder delay of a rung, in microseconds: that of the largest composition offset.
+pub const MAX_REORDER_DELAY: u64 = 10_000_000;
 /// Largest bitrate of a rung.
 pub const MAX_BITRATE: Bitrate = Bitrate::mbps(10_000);
 /// Largest width and height, in pixels.
@@ -97,6 +100,10 @@ pub struct Rung {
     pub rate: SampleRate,
     /// Samples from one key sample to the next; 1: all are key samples.
     pub key_interval: u32,
+    /// Largest composition offset of the rung's encoder, in microseconds: reordering depth times frame interval. 0 where pictures
+    /// are shown in decoding order.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reorder_delay: u64,
     /// The codec as WebCodecs names it: `avc1.42E01F`, `opus`, …
     pub codec_string: String,
     /// Sound samples per second; audio only.
@@ -258,6 +265,7 @@ impl StreamInfo {
             height: None,
             rate: SampleRate::new(samples_per_second, 1),
             key_interval: 1,
+            reorder_delay: 0,
             codec_string: "application/octet-stream".to_owned(),
             sample_rate: None,
             channels: None,
@@ -302,6 +310,18 @@ impl StreamInfo {
 }
 
 impl Rung {
+    /// Returns the largest composition offset of the rung's encoder.
+    pub const fn reorder_delay(&self) -> Duration {
+        Duration::from_micros(self.reorder_delay)
+    }
+
+    /// Returns the number of pictures that a decoder holds back to put them into the order in which they are shown.
+    pub fn reorder_depth(&self) -> u64 {
+        let period = self.rate.period().as_micros().max(1);
+        let depth = (u128::from(self.reorder_delay) + period / 2) / period;
+        u64::try_from(depth).unwrap_or(u64::MAX).min(MAX_REORDERED)
+    }
+
     fn validate(&self, of: &str) -> Result<(), CatalogueError> {
         check_name("codec_string", of, &self.codec_string)?;
         check("bitrate", of, self.bitrate <= MAX_BITRATE, "too large")?;
@@ -312,6 +332,8 @@ impl Rung {
         let inter_frame = self.inter_frame.is_none_or(InterFrameFec::is_valid);
         let bounds = "not 1 to 8 shards for 2 to 32 samples";
         check("across", of, inter_frame, bounds)?;
+        let reorders = self.reorder_delay <= MAX_REORDER_DELAY;
+        check("reorder_delay", of, reorders, "longer than 10 s")?;
         let bounded = |value: Option<u32>, most| value.is_none_or(|v| (1..=most).contains(&v));
         let (width, height) = (self.width, self.height);
         check("width", of, bounded(width, MAX_PIXELS), "out of bounds")?;
@@ -326,6 +348,14 @@ impl Rung {
         let problem = "not up to 512 octets in hexadecimal";
         check("description", of, described, problem)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde fixes the signature"
+)]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn check(
@@ -381,6 +411,7 @@ mod tests {
             height: Some(360),
             rate: SampleRate::new(30, 1),
             key_interval: 30,
+            reorder_delay: 0,
             codec_string: "avc1.42E01E".to_owned(),
             sample_rate: None,
             channels: None,

@@ -24,6 +24,10 @@ pub const MAX_LEAD_CONTENT: usize = 8_000;
 pub const MAX_SHARD_SIZE: usize = 8_000;
 /// Largest sample, in octets.
 pub const MAX_PAYLOAD_SIZE: usize = MAX_SEGMENTS * MAX_SHARD_SIZE;
+/// Largest composition offset: at 2 frames a second, the sixteen pictures that H.264 can reorder take less.
+pub const MAX_COMPOSITION_OFFSET: Duration = Duration::from_secs(10);
+/// Most pictures by which the decoding order differs from that of presentation: the largest picture buffer of H.264 and HEVC.
+pub const MAX_REORDERED: u64 = 16;
 
 const SAMPLE_HEADER: u32 = 128;
 const CAPTURED_AT: u32 = 130;
@@ -36,7 +40,8 @@ const SHARD_SIZE: u32 = 142;
 const PARITY_COUNT: u32 = 144;
 const WAITED_FOR: u32 = 146;
 const INTEREST_NONCE: u32 = 148;
-const ORDER: [u32; 10] = [
+const COMPOSITION_OFFSET: u32 = 198;
+const ORDER: [u32; 11] = [
     CAPTURED_AT,
     ENCODED_AFTER,
     PUBLISHED_AFTER,
@@ -47,10 +52,11 @@ const ORDER: [u32; 10] = [
     PARITY_COUNT,
     WAITED_FOR,
     INTEREST_NONCE,
+    COMPOSITION_OFFSET,
 ];
 
-// Digests of the largest sample leave room for the largest header (89 octets) and the Digests element's own (4).
-const _: () = assert!((MAX_SEGMENTS - 1) * PacketDigest::SIZE + 89 + 4 <= MAX_LEAD_CONTENT);
+// Digests of the largest sample leave room for the largest header (95 octets) and the Digests element's own (4).
+const _: () = assert!((MAX_SEGMENTS - 1) * PacketDigest::SIZE + 95 + 4 <= MAX_LEAD_CONTENT);
 
 /// The Interest that waited longest for a lead at the producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,13 +70,15 @@ pub struct Asked {
 /// What a lead says about its sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleHeader {
-    /// Wall clock at capture.
+    /// Wall clock at capture; of a picture that is decoded before one shown earlier: the decoding time by that clock.
     pub captured_at: Timestamp,
+    /// Presentation time minus decoding time; zero where pictures are shown in decoding order.
+    pub composition_offset: Duration,
     /// From capture to the end of encoding.
     pub encoded_after: Duration,
     /// From capture to publication.
     pub published_after: Duration,
-    /// Playback order within the rung; the same frame has the same position in every rung.
+    /// Decoding order within the rung; the same key frame of a closed group has the same position in every rung.
     pub position: u64,
     /// Of a delta sample: the key sample it depends on. Of a key sample: the delta sample that follows it.
     pub other_sequence: u64,
@@ -94,6 +102,9 @@ pub enum SampleError {
     /// An element is malformed or missing.
     #[error(transparent)]
     Malformed(#[from] DecodeError),
+    /// CompositionOffset is larger than [`MAX_COMPOSITION_OFFSET`].
+    #[error("composition offset of {0} µs is too large")]
+    CompositionOffset(u64),
     /// PayloadSize is larger than [`MAX_PAYLOAD_SIZE`].
     #[error("sample of {0} octets is too large")]
     PayloadTooLarge(u64),
@@ -122,6 +133,11 @@ pub enum SampleError {
 }
 
 impl SampleHeader {
+    /// Wall clock at presentation without any delay: the order in which pictures are shown.
+    pub fn presented_at(&self) -> Timestamp {
+        self.captured_at + self.composition_offset
+    }
+
     /// Wall clock at the end of encoding.
     pub fn encoded_at(&self) -> Timestamp {
         self.captured_at + self.encoded_after
@@ -159,6 +175,9 @@ impl SampleHeader {
                 header.number(WAITED_FOR, micros(asked.waited_for));
                 header.element(INTEREST_NONCE, &asked.nonce.0);
             }
+            if !self.composition_offset.is_zero() {
+                header.number(COMPOSITION_OFFSET, micros(self.composition_offset));
+            }
         });
     }
 
@@ -181,13 +200,14 @@ impl SampleHeader {
         };
         let [captured, encoded, published, position, other, size] =
             [0, 1, 2, 3, 4, 5].map(required);
-        let [shard_size, parity_count, waited_for] = [numbers[6], numbers[7], numbers[8]];
+        let [shard_size, parity_count, waited_for, offset] = [6, 7, 8, 10].map(|at| numbers[at]);
         let asked = waited_for.zip(nonce).map(|(waited, nonce)| Asked {
             waited_for: Duration::from_micros(waited),
             nonce,
         });
         Ok(Self {
             captured_at: Timestamp::from_micros(captured?),
+            composition_offset: composition_offset(offset.unwrap_or(0))?,
             encoded_after: Duration::from_micros(encoded?),
             published_after: Duration::from_micros(published?),
             position: position?,
@@ -215,11 +235,12 @@ const FIELD_NAMES: [&str; ORDER.len()] = [
     "ParityCount",
     "WaitedFor",
     "InterestNonce",
+    "CompositionOffset",
 ];
 
 /// Content of a lead: `header`, then `digests` of the other segments (data, then parity), then the lead's share.
 pub fn encode_lead(header: &SampleHeader, digests: &Digests, share: &[u8]) -> Bytes {
-    let capacity = 96 + digests.value().len() + share.len();
+    let capacity = 104 + digests.value().len() + share.len();
     let mut writer = Writer::with_capacity(capacity);
     header.encode(&mut writer);
     digests.encode(&mut writer);
@@ -357,6 +378,15 @@ fn expect_element(
         Some(element) if element.element_type == element_type => Ok(element),
         Some(other) => Err(other.error(field, Problem::UnexpectedType(other.element_type))),
         None => Err(DecodeError::new(field, at, Problem::Missing)),
+    }
+}
+
+/// `micros` as a composition offset, if it is not too large.
+fn composition_offset(micros: u64) -> Result<Duration, SampleError> {
+    let offset = Duration::from_micros(micros);
+    match offset <= MAX_COMPOSITION_OFFSET {
+        true => Ok(offset),
+        false => Err(SampleError::CompositionOffset(micros)),
     }
 }
 

@@ -8,13 +8,15 @@ use bytes::Bytes;
 
 use namecast_packet::signature::{NullSigner, SignatureInfo};
 use namecast_packet::{Data, Digests, MAX_PACKET_SIZE, PacketDigest, Signer, tlv};
-use namecast_units::{ByteSize, Timestamp};
+use namecast_units::{ByteSize, Duration, Timestamp};
 use smart_default::SmartDefault;
 
 use crate::catalogue::SEGMENT_SIZES;
 use crate::fec;
 use crate::names::{RungNames, SampleClass, SegmentId, SegmentKind};
-use crate::sample::{Asked, MAX_LEAD_CONTENT, MAX_SEGMENTS, SampleHeader, encode_lead};
+use crate::sample::{
+    Asked, MAX_COMPOSITION_OFFSET, MAX_LEAD_CONTENT, MAX_SEGMENTS, SampleHeader, encode_lead,
+};
 
 /// One encoded sample to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +27,12 @@ pub struct Sample {
     pub sequence: u64,
     /// Of a delta sample: the key sample it depends on. Of a key sample: the delta sample that follows it.
     pub other_sequence: u64,
-    /// Playback order within the rung; the same frame has the same position in every rung.
+    /// Decoding order within the rung; the same key frame of a closed group has the same position in every rung.
     pub position: u64,
-    /// Wall clock at capture.
+    /// Wall clock at capture; of a picture that is decoded before one shown earlier: the decoding time by that clock.
     pub captured_at: Timestamp,
+    /// Presentation time minus decoding time, at most [`MAX_COMPOSITION_OFFSET`].
+    pub composition_offset: Duration,
     /// Wall clock at the end of encoding.
     pub encoded_at: Timestamp,
     /// The encoded sample.
@@ -130,6 +134,9 @@ pub enum SegmentError {
         /// Octets that segments aim at.
         segment_size: usize,
     },
+    /// The presentation time is too long after the decoding time.
+    #[error("composition offset of {0:?} is larger than {MAX_COMPOSITION_OFFSET:?}")]
+    CompositionOffset(Duration),
     /// A packet became larger than NDN allows: names or signature are too long.
     #[error(
         "packet of {0} octets is larger than {MAX_PACKET_SIZE}; choose shorter names or smaller segments"
@@ -219,8 +226,12 @@ impl Segmenter {
         signer: &dyn Signer,
     ) -> Result<Segments, SegmentError> {
         let payload = &sample.payload;
+        if sample.composition_offset > MAX_COMPOSITION_OFFSET {
+            return Err(SegmentError::CompositionOffset(sample.composition_offset));
+        }
         let mut header = SampleHeader {
             captured_at: sample.captured_at,
+            composition_offset: sample.composition_offset,
             encoded_after: sample.encoded_at.since(sample.captured_at),
             published_after: stamp.published_at.since(sample.captured_at),
             position: sample.position,

@@ -305,6 +305,7 @@ mod tests {
             key: true,
             payload: Bytes::from_static(&[9]),
             captured_at: Timestamp::from_micros(1_500),
+            composition_offset: Duration::ZERO,
             render_at: Instant::from_nanos(2_500_000),
             complete_at: Instant::from_nanos(2_000_000),
             late: false,

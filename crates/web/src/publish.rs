@@ -130,6 +130,7 @@ impl LiveTab {
             position: frame.position,
             key: frame.key,
             captured_at: (self.wall_at_zero + captured_at).min(both.wall),
+            composition_offset: Duration::ZERO,
             encoded_at: both.wall,
             payload: payload.into(),
         };

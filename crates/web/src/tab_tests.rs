@@ -100,6 +100,7 @@ fn publisher() -> Publisher {
             height: Some(720),
             rate: SampleRate::new(30, 1),
             key_interval: 30,
+            reorder_delay: 0,
             codec_string: "avc1.42E01F".to_owned(),
             sample_rate: None,
             channels: None,
@@ -208,6 +209,7 @@ impl World {
             position,
             key: position.is_multiple_of(KEY_INTERVAL),
             captured_at: self.wall(),
+            composition_offset: Duration::ZERO,
             encoded_at: self.wall(),
             payload: payload(position).into(),
         };

@@ -7,6 +7,7 @@
 //! ```
 
 use core::convert::Infallible;
+use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
@@ -39,12 +40,14 @@ pub struct PublisherConfig {
 /// One frame or audio packet, as the encoder gave it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedFrame {
-    /// Playback order; the same frame has the same position in every rung.
+    /// Decoding order; the same key frame of a closed group has the same position in every rung.
     pub position: u64,
     /// Whether it decodes by itself.
     pub key: bool,
-    /// Wall clock at capture.
+    /// Wall clock at capture; of a picture that is decoded before one shown earlier: the decoding time by that clock.
     pub captured_at: Timestamp,
+    /// Presentation time minus decoding time, at most 10 s; zero where pictures are shown in decoding order.
+    pub composition_offset: Duration,
     /// Wall clock at the end of encoding.
     pub encoded_at: Timestamp,
     /// The encoded frame.
@@ -58,6 +61,7 @@ impl EncodedFrame {
             position,
             key,
             captured_at: wall,
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload: payload.into(),
         }
@@ -323,6 +327,7 @@ impl Publisher {
             other_sequence,
             position: frame.position,
             captured_at: frame.captured_at,
+            composition_offset: frame.composition_offset,
             encoded_at: frame.encoded_at,
             payload: frame.payload,
         };

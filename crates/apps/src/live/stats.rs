@@ -62,8 +62,10 @@ pub struct Stats {
     pub rung: Option<String>,
     /// Why the video is of that rung, in words; absent where that is not left to the watcher.
     pub picture: Option<&'static str>,
-    /// Playout target, ms.
+    /// Playout target with the reordering of the video, ms.
     pub target_ms: f64,
+    /// Time that pictures take to be put into the order in which they are shown, ms: 0 without B-frames.
+    pub reorder_ms: f64,
     /// Who signs.
     pub signer: Option<SignerStats>,
     /// Publisher's clock less ours, ms; from a metadata answer to our own Interest, half its round trip uncertain.

@@ -7,6 +7,7 @@
 
 mod joining;
 mod playing;
+mod reordering;
 mod swarm;
 mod trouble;
 mod world;

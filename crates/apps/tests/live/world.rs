@@ -37,6 +37,8 @@ pub(crate) struct Show {
     pub(crate) rungs: Vec<(&'static str, usize, usize)>,
     /// Frames by which all rungs but the lowest are encoded later.
     pub(crate) lag: u64,
+    /// Whether the highest rung has B-frames, and how its groups begin.
+    pub(crate) pyramid: Option<Pyramid>,
     /// Whether there is audio: 50 packets of 160 octets a second.
     pub(crate) audio: bool,
     /// Streams of 16 rungs in which nothing is published: they only make the catalogue long.
@@ -51,6 +53,7 @@ impl Default for Show {
             key_interval: 30,
             rungs: vec![("1M", 12_000, 3_900)],
             lag: 0,
+            pyramid: None,
             audio: false,
             spare_streams: 0,
         }
@@ -66,6 +69,7 @@ impl Show {
             height: None,
             rate: SampleRate::new(rate, 1),
             key_interval,
+            reorder_delay: 0,
             codec_string: "x".to_owned(),
             sample_rate: None,
             channels: None,
@@ -80,11 +84,15 @@ impl Show {
             segment_size: 1_000,
             parity_percent: 20,
         };
-        let video = self
+        let mut video: Vec<_> = self
             .rungs
             .iter()
             .map(|&(name, _, delta)| rung(name, delta, self.fps, self.key_interval))
             .collect();
+        if let Some(highest) = video.last_mut().filter(|_| self.pyramid.is_some()) {
+            let period = highest.rate.period().as_micros() as u64;
+            highest.reorder_delay = Pyramid::DEPTH * period;
+        }
         let mut streams = vec![stream("video", StreamKind::Video, video)];
         if self.audio {
             let audio = vec![rung("64k", 160, 50, 1)];
@@ -96,6 +104,33 @@ impl Show {
             streams.push(stream(&name, StreamKind::Video, rungs.collect()));
         }
         streams
+    }
+}
+
+/// Three B-frames between two others, of which the middle one is a reference: P₄ B₂ B₁ B₃.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pyramid {
+    /// Groups of 4·n + 1 pictures: nothing before a key frame needs it.
+    Closed,
+    /// Groups of 4·n pictures: the three before a key frame are decoded after it.
+    Open,
+}
+
+impl Pyramid {
+    /// Pictures that wait for others.
+    pub(crate) const DEPTH: u64 = 2;
+    const STEPS: [u64; 4] = [4, 2, 1, 3];
+
+    /// The picture that is decoded at `position`, by its number in the order of presentation.
+    pub(crate) const fn picture(self, position: u64, key_interval: u64) -> u64 {
+        let begins = match self {
+            Self::Closed => position / key_interval * key_interval,
+            Self::Open => 0,
+        };
+        match (position - begins).checked_sub(1) {
+            None => begins,
+            Some(after) => begins + after / 4 * 4 + Self::STEPS[(after % 4) as usize],
+        }
     }
 }
 
@@ -343,11 +378,19 @@ impl World {
             position,
             key,
             captured_at: captured(Duration::ZERO),
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload,
         };
         while self.video.0 <= now {
             let newest = self.video.1;
+            if let Some(pyramid) = self.show.pyramid {
+                let frame = encoded(newest, false, Bytes::new());
+                publish_pictures(publisher, &self.show, pyramid, &frame);
+                self.video.0 += period;
+                self.video.1 += 1;
+                continue;
+            }
             for (number, &(name, key_size, delta_size)) in self.show.rungs.iter().enumerate() {
                 let lag = if number == 0 { 0 } else { self.show.lag };
                 let Some(position) = newest.checked_sub(lag) else {
@@ -358,6 +401,7 @@ impl World {
                 let size = if key { key_size } else { delta_size };
                 let frame = EncodedFrame {
                     captured_at: captured(period * lag as u32),
+                    composition_offset: Duration::ZERO,
                     ..encoded(position, key, payload(position, size))
                 };
                 publisher.publish_frame(now, wall, rung, frame).unwrap();
@@ -483,10 +527,15 @@ impl World {
                 Output::Event(Watched::Frame(frame)) => {
                     // Whatever happens, nothing is shown twice, nor anything after what came later.
                     let stream = stream_name(frame.stream);
-                    let published = self.published[&(stream, frame.captured_at, frame.position)];
+                    let id = (stream, frame.captured_at, frame.position);
+                    let published = match self.show.pyramid {
+                        Some(_) => now,
+                        None => self.published[&id],
+                    };
                     let published = (published, frame.position);
                     let before = peer.last_published.insert(stream, published);
-                    assert!(before < Some(published), "{} again", frame.position);
+                    let is_later = before < Some(published) || self.show.pyramid.is_some();
+                    assert!(is_later, "{} again", frame.position);
                     peer.watcher
                         .handle_decoded(now, frame.stream, frame.position, ms(2));
                     peer.watcher.handle_rendered(
@@ -541,6 +590,46 @@ impl World {
             (from..to).contains(&frame.position) && *at <= frame.render_at && !frame.late
         });
         in_time.count() as f64 / (to - from) as f64
+    }
+}
+
+/// Publishes what is decoded now at each rung, as `now` says: the highest in the order of its pyramid, the others two pictures
+/// later in the order of presentation.
+fn publish_pictures(publisher: &mut Publisher, show: &Show, pyramid: Pyramid, now: &EncodedFrame) {
+    let period = Duration::from_secs(1) / show.fps;
+    let interval = u64::from(show.key_interval);
+    let monotonic = Instant::ZERO + now.encoded_at.since(WALL);
+    for (number, &(name, key_size, delta_size)) in show.rungs.iter().enumerate() {
+        let is_highest = number + 1 == show.rungs.len();
+        let position = match is_highest {
+            true => now.position,
+            false => match now.position.checked_sub(Pyramid::DEPTH) {
+                None => continue,
+                Some(position) => position,
+            },
+        };
+        let picture = match is_highest {
+            true => pyramid.picture(position, interval),
+            false => position,
+        };
+        let key = picture.is_multiple_of(interval);
+        let size = if key { key_size } else { delta_size };
+        let shown_after = picture + Pyramid::DEPTH - position;
+        let frame = EncodedFrame {
+            position,
+            key,
+            composition_offset: match is_highest {
+                true => period * shown_after as u32,
+                false => Duration::ZERO,
+            },
+            payload: payload(position, size),
+            ..now.clone()
+        };
+        let rung = publisher.rung("video", name).unwrap();
+        let wall = now.encoded_at;
+        publisher
+            .publish_frame(monotonic, wall, rung, frame)
+            .unwrap();
     }
 }
 

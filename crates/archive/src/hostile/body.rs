@@ -150,6 +150,7 @@ static WHOLE: LazyLock<Vec<Bytes>> = LazyLock::new(|| {
             other_sequence,
             position,
             captured_at,
+            composition_offset: Duration::ZERO,
             encoded_at: captured_at,
             payload: vec![5; 500].into(),
         };

@@ -83,6 +83,7 @@ fn sample(position: u64) -> Vec<Data> {
         other_sequence,
         position,
         captured_at: captured_at(position),
+        composition_offset: Duration::ZERO,
         encoded_at: captured_at(position),
         payload: payload.into(),
     };

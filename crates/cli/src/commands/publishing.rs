@@ -175,6 +175,7 @@ impl Publishing {
             position: frame.position,
             key: frame.key,
             captured_at: frame.captured_at,
+            composition_offset: frame.composition_offset,
             encoded_at: frame.encoded_at,
             payload: frame.payload,
         };

@@ -302,6 +302,7 @@ fn ingest_config(input: Input, media: &Media) -> anyhow::Result<IngestConfig> {
             ladder: drawn,
             rate,
             key_interval: encoding.gop.unwrap_or(rate.num.div_ceil(rate.den)),
+            ..VideoConfig::default()
         },
         wish: Wish {
             ladder,

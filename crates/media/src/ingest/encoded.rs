@@ -145,6 +145,7 @@ impl Encoded {
                 ladder,
                 rate: SampleRate::new(first.frame_rate, 1),
                 key_interval: first.key_interval,
+                reorder_delay: Duration::ZERO,
             },
             audio: audio.filter(|_| with_sound.is_some()).cloned(),
             files: looks.into_iter().map(|look| look.file).collect(),
@@ -480,7 +481,7 @@ impl Track {
                 position,
                 key: frame.key || self.stream == StreamKind::Audio,
                 captured_at,
-                presented_at: None,
+                composition_offset: Duration::ZERO,
                 encoded_at: clock::wall(),
                 payload: frame.payload,
             });

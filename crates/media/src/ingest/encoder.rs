@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use namecast_units::Timestamp;
 
 use super::codec;
-use super::external::{Origin, Presentation};
+use super::external::{Origin, Presentation, timed};
 use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::Rung;
 use super::{AudioConfig, IngestError, MediaFrame, Sink, StreamKind, VideoConfig};
@@ -290,13 +290,14 @@ impl<R: Read> Output<R> {
         let encoded_at = clock::wall();
         let presentation = self.presentation.as_mut();
         let presented_at = presentation.and_then(|it| it.time(stamp.captured_at, encoded_at));
+        let (captured_at, composition_offset) = timed(stamp.captured_at, encoded_at, presented_at);
         self.sink.frame(MediaFrame {
             stream: self.stream,
             rung: self.rung,
             position: stamp.position,
             key: frame.key || self.stream == StreamKind::Audio,
-            captured_at: stamp.captured_at,
-            presented_at,
+            captured_at,
+            composition_offset,
             encoded_at,
             payload: frame.payload,
         });

@@ -34,7 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use namecast_stream::SampleRate;
 pub use namecast_stream::StreamKind;
-use namecast_units::{Bitrate, Timestamp};
+use namecast_units::{Bitrate, Duration, Timestamp};
 use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 
@@ -108,6 +108,8 @@ pub struct VideoConfig {
     /// Frames from one key frame to the next.
     #[default(30)]
     pub key_interval: u32,
+    /// How long a picture waits for those that are decoded before it and shown after it.
+    pub reorder_delay: Duration,
 }
 
 impl VideoConfig {
@@ -241,15 +243,15 @@ pub struct MediaFrame {
     pub stream: StreamKind,
     /// Index of the rung in the ladder; zero for sound.
     pub rung: usize,
-    /// Place in playback order; the same frame has the same in every rung.
+    /// Place in decoding order; the same key frame of a closed group has the same in every rung.
     pub position: u64,
     /// Can be decoded without others.
     pub key: bool,
-    /// When the picture was taken, or the packet's first sample heard.
+    /// When the picture was taken, or the packet's first sample heard; of a picture that is decoded before one shown earlier: its
+    /// decoding time.
     pub captured_at: Timestamp,
-    /// When it is to be presented at the earliest; `None`: when it is published. Pictures that come in another order than that in
-    /// which they are shown have it, and the sound with them.
-    pub presented_at: Option<Timestamp>,
+    /// Presentation time minus decoding time; zero where pictures are shown in decoding order.
+    pub composition_offset: Duration,
     /// When the encoder had finished it.
     pub encoded_at: Timestamp,
     /// The encoded frame.

@@ -255,6 +255,7 @@ mod tests {
                 height: Some(360),
                 rate: SampleRate::new(30, 1),
                 key_interval: 30,
+                reorder_delay: 0,
                 codec_string: "avc1.42C01E".to_owned(),
                 sample_rate: None,
                 channels: None,

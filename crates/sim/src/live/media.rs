@@ -168,6 +168,7 @@ impl Media {
             height: None,
             rate: self.rate,
             key_interval: self.key_interval,
+            reorder_delay: 0,
             codec_string: "synthetic".to_owned(),
             sample_rate: None,
             channels: None,

@@ -203,6 +203,7 @@ impl Track {
                 position: self.position,
                 key: self.media.is_key(self.position),
                 captured_at: now.wall,
+                composition_offset: Duration::ZERO,
                 encoded_at: now.wall,
                 payload: self.media.payload(rung, self.position),
             };

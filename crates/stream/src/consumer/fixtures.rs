@@ -43,6 +43,7 @@ pub(super) fn source() -> Source {
         segment_size: 1_000,
         parity_percent: 20,
         inter_frame: None,
+        reorder_delay: Duration::ZERO,
     }
 }
 
@@ -71,6 +72,7 @@ pub(super) fn latest(key: u64, delta: u64) -> Latest {
 pub(super) fn header(position: u64, other_sequence: u64) -> SampleHeader {
     SampleHeader {
         captured_at: WALL + PERIOD * u32::try_from(position).unwrap(),
+        composition_offset: Duration::ZERO,
         encoded_after: Duration::ZERO,
         published_after: Duration::ZERO,
         position,
@@ -102,6 +104,7 @@ pub(super) fn key_sample(sequence: u64, size: usize, next_delta: u64) -> Segment
         other_sequence: next_delta,
         position: 0,
         captured_at: WALL,
+        composition_offset: Duration::ZERO,
         encoded_at: WALL,
         payload: vec![1; size].into(),
     };

@@ -56,7 +56,9 @@ pub use repair::{RecoveryConfig, RecoveryProfile};
 pub use schedule::Schedule;
 pub use synchroniser::{StabilityClass, SynchroniserConfig, SynchroniserProfile};
 pub use timeline::Timeline;
-pub use types::{Delivery, LineUp, Output, Sample, SharedVerifier, Shown, Sizes, Source, StartAt};
+pub use types::{
+    Delivery, LineUp, Output, ReadyKey, Sample, SharedVerifier, Shown, Sizes, Source, StartAt,
+};
 
 use playback::Playback;
 use retrieval::{Retrieval, Segment, Setback};
@@ -190,9 +192,9 @@ impl Consumer {
         self.settle(now);
     }
 
-    /// Leaves samples from `position` on to another rung.
-    pub fn set_stop_before(&mut self, position: Option<u64>) {
-        self.playback.set_stop_before(position);
+    /// Leaves samples from `key` on to the rung that it is of.
+    pub fn set_stop_before(&mut self, key: Option<ReadyKey>) {
+        self.playback.set_stop_before(key);
     }
 
     /// Sets what was shown before: neither that nor anything before it is delivered, whatever the next start begins with.
@@ -303,7 +305,17 @@ impl Consumer {
         self.retrieval.recovery().loss()
     }
 
-    /// Returns the playback position of the sample delivered last.
+    /// Returns how far samples were delivered, if any were.
+    pub fn delivered(&self) -> Option<Shown> {
+        self.position()
+            .zip(self.playback.presented_at())
+            .map(|(position, presented_at)| Shown {
+                position: Some(position),
+                presented_at,
+            })
+    }
+
+    /// Returns the position of the sample delivered last.
     pub fn position(&self) -> Option<u64> {
         self.playback.order().last().map(|last| last.position)
     }

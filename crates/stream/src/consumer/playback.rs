@@ -13,16 +13,16 @@
 
 use core::time::Duration;
 
-use namecast_units::Instant;
+use namecast_units::{Instant, Timestamp};
 
 use crate::names::SampleClass;
-use crate::sample::SampleHeader;
+use crate::sample::{MAX_REORDERED, SampleHeader};
 
 use super::Config;
 use super::assembler::Assembly;
 use super::order::{Next, Order, SampleKey, Samples};
 use super::timeline::{CLOCK_WAS_SET, Timeline};
-use super::types::{Sample, Shown, Source};
+use super::types::{ReadyKey, Sample, Shown, Source};
 
 /// What was shown before a start comes again no later than this after it: by then all caches and publishers are past it.
 const REMEMBERED: Duration = Duration::from_secs(30);
@@ -60,8 +60,12 @@ pub(super) struct Playback {
     catching_up: bool,
     /// Whether nothing leaves for now.
     is_held: bool,
-    /// Samples from this position on are left to another rung.
-    stop_before: Option<u64>,
+    /// Samples from this key sample of another rung on are left to that one.
+    stop_before: Option<ReadyKey>,
+    /// The latest presentation time of what left.
+    presented_at: Option<Timestamp>,
+    /// Largest composition offset of the rung.
+    reorder_delay: Duration,
     /// What was shown before the start: nothing up to it leaves.
     shown: Option<Shown>,
     /// Until then that holds; clocks that jump must not stop the stream.
@@ -81,6 +85,8 @@ impl Playback {
             catching_up: true,
             is_held: false,
             stop_before: None,
+            presented_at: None,
+            reorder_delay: source.reorder_delay,
             shown: None,
             shown_until: Instant::ZERO,
         }
@@ -103,6 +109,11 @@ impl Playback {
         &self.order
     }
 
+    /// Returns the latest presentation time of what left.
+    pub(super) const fn presented_at(&self) -> Option<Timestamp> {
+        self.presented_at
+    }
+
     /// Returns whether samples only serve to catch up with the live edge.
     pub(super) const fn is_catching_up(&self) -> bool {
         self.catching_up
@@ -118,9 +129,9 @@ impl Playback {
         self.is_held = is_held;
     }
 
-    /// Leaves samples from `position` on to another rung.
-    pub(super) const fn set_stop_before(&mut self, position: Option<u64>) {
-        self.stop_before = position;
+    /// Leaves samples from `key` on to the rung that it is of.
+    pub(super) const fn set_stop_before(&mut self, key: Option<ReadyKey>) {
+        self.stop_before = key;
     }
 
     /// Sets what was shown before.
@@ -189,10 +200,16 @@ impl Playback {
         };
         // From here on the order sees to it.
         self.shown = None;
+        let presented_at = header.presented_at();
+        // A picture may be shown before one that left earlier; whatever is earlier than that is of a clock that was set back.
+        let latest = self
+            .presented_at
+            .filter(|at| at.since(presented_at) <= self.reorder_delay);
+        self.presented_at = latest.max(Some(presented_at));
         self.order.advance(key, &header);
         self.catching_up &= complete.late;
         let leaves_at = timeline.leaves_at(now, header.published_at());
-        let render_at = match is_of_another_clock(now, leaves_at, timeline) {
+        let decoded_at = match is_of_another_clock(now, leaves_at, timeline) {
             true => now,
             false => timeline.render_at(now, header.published_at()),
         };
@@ -201,7 +218,7 @@ impl Playback {
             payload: complete.payload,
             lead_at,
             complete_at: complete.at,
-            render_at,
+            render_at: decoded_at + header.composition_offset,
             late: complete.late,
             catching_up: self.catching_up,
             header,
@@ -231,8 +248,17 @@ impl Playback {
         }
     }
 
+    /// Returns whether another rung has the sample. Near its key sample the time of presentation tells where a rung reorders: in
+    /// an open group the same picture has another position there.
     fn is_beyond(&self, header: &SampleHeader) -> bool {
-        self.stop_before.is_some_and(|stop| header.position >= stop)
+        self.stop_before.is_some_and(|stop| {
+            let reorders = self.reorder_delay.max(stop.reorder_delay) > Duration::ZERO;
+            let is_near = header.position.abs_diff(stop.position) <= MAX_REORDERED;
+            match reorders && is_near {
+                true => header.presented_at() + self.period / 2 >= stop.presented_at,
+                false => header.position >= stop.position,
+            }
+        })
     }
 
     fn skip(&self, now: Instant, buffer: &Buffer<'_>) -> Option<Step> {

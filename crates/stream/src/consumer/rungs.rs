@@ -1,17 +1,19 @@
 //! Changing over from one rung of a stream to another: the new one begins at a key sample, where the old one ends.
 //!
-//! All rungs have the same positions, so what one consumer knows of time and of the path holds for the other.
+//! Key samples of all rungs have the same positions, or nearly so in open groups, so what one consumer knows of time and of the path
+//! holds for the other.
 
 use namecast_units::{ByteSize, Instant};
 
 use crate::metadata::Latest;
 use crate::names::SampleClass;
 use crate::path::Limit;
+use crate::sample::SampleHeader;
 
 use super::assembler::Assembly;
 use super::handover::Allowance;
 use super::schedule::GroupAt;
-use super::{Consumer, Output, StartAt};
+use super::{Consumer, Output, ReadyKey, Shown, StartAt};
 
 impl Consumer {
     /// Starts with a group that `other`, which pulls another rung, has told of: the newest one, or the next. `latest` is in
@@ -29,36 +31,41 @@ impl Consumer {
         self.begin_group(now, latest, &group)
     }
 
-    /// Drops groups whose key sample is at `position` or before: another rung shows them.
-    pub fn pass_over(&mut self, now: Instant, position: u64) {
+    /// Drops groups whose key sample `shown` reaches: another rung has shown it.
+    pub fn pass_over(&mut self, now: Instant, shown: Shown) {
         let keys = self.retrieval.samples().values();
-        let passed = keys.filter(|it| key_position(it).is_some_and(|at| at <= position));
+        let passed = keys.filter(|it| key_header(it).is_some_and(|header| shown.reaches(header)));
         if let Some(last) = passed.map(|sample| sample.sequence).max() {
             self.skip_group_before(last.saturating_add(1));
         }
         self.settle(now);
     }
 
-    /// Returns a key sample that is complete and comes after `position`: its position, and when it would be delivered.
-    pub fn ready_key(&self, now: Instant, after: Option<u64>) -> Option<(u64, Instant)> {
+    /// Returns the first key sample that is complete and comes after what was shown.
+    pub fn ready_key(&self, now: Instant, after: Option<Shown>) -> Option<ReadyKey> {
         self.retrieval
             .samples()
             .range((SampleClass::Key, 0)..=(SampleClass::Key, u64::MAX))
             .filter(|(_, sample)| sample.complete.is_some())
             .filter_map(|(_, sample)| Some(sample.lead()?.header()))
             .filter(|header| !self.playback.was_shown(now, header))
-            .find(|header| after.is_none_or(|after| header.position > after))
+            .find(|header| after.is_none_or(|after| !after.reaches(header)))
             .map(|header| {
                 let timeline = self.schedule.timeline();
-                let at = timeline.leaves_at(now, header.published_at());
-                (header.position, at)
+                let leaves_at = timeline.leaves_at(now, header.published_at());
+                ReadyKey {
+                    position: header.position,
+                    presented_at: header.presented_at(),
+                    reorder_delay: self.source().reorder_delay,
+                    leaves_at: leaves_at + header.composition_offset,
+                }
             })
     }
 
     /// Makes the complete key sample at `position` the next to be delivered.
     pub fn begin_at(&mut self, now: Instant, position: u64) {
         let mut samples = self.retrieval.samples().values();
-        let found = samples.find(|sample| key_position(sample) == Some(position));
+        let found = samples.find(|it| key_header(it).is_some_and(|it| it.position == position));
         if let Some(sequence) = found.map(|sample| sample.sequence) {
             self.go_on_with(sequence);
         }
@@ -165,8 +172,8 @@ impl Consumer {
     }
 }
 
-/// Returns the position of a key sample whose lead segment is here.
-fn key_position(sample: &Assembly) -> Option<u64> {
+/// Returns what a key sample says whose lead segment is here.
+fn key_header(sample: &Assembly) -> Option<&SampleHeader> {
     let lead = sample.lead()?;
-    (sample.class == SampleClass::Key).then_some(lead.header().position)
+    (sample.class == SampleClass::Key).then_some(lead.header())
 }

@@ -12,6 +12,7 @@ mod eager;
 mod inter_frame;
 mod loss;
 mod order;
+mod reordering;
 mod repair;
 
 use super::*;
@@ -126,6 +127,7 @@ impl Desk {
             other_sequence,
             position,
             captured_at: stamp.published_at,
+            composition_offset: Duration::ZERO,
             encoded_at: stamp.published_at,
             payload: (0..size).map(|octet| octet as u8).collect(),
         };

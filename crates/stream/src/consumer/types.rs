@@ -38,6 +38,8 @@ pub struct Source {
     pub parity_percent: u32,
     /// Inter-frame FEC on offer.
     pub inter_frame: Option<InterFrameFec>,
+    /// Largest composition offset.
+    pub reorder_delay: Duration,
 }
 
 /// How much larger than the average sample key samples are taken to be before one was seen.
@@ -55,6 +57,7 @@ impl Source {
             segment_size: stream.segment_size,
             parity_percent: stream.parity_percent,
             inter_frame: rung.inter_frame,
+            reorder_delay: rung.reorder_delay(),
         }
     }
 
@@ -113,27 +116,49 @@ pub enum StartAt {
     NextKey,
 }
 
-/// The last sample that was shown, by this consumer or by one before it.
+/// How far a stream was shown, by this consumer or by one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Its position; `None` if the numbering is another one now.
+    /// Position of the last sample; `None` if the numbering is another one now, or rungs differ in the order of decoding.
     pub position: Option<u64>,
-    /// When it was captured.
-    pub captured_at: Timestamp,
+    /// The latest [presentation time](SampleHeader::presented_at) of any sample.
+    pub presented_at: Timestamp,
+}
+
+/// A key sample that is complete, and when it leaves as the first of its rung.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadyKey {
+    /// Its position.
+    pub position: u64,
+    /// Its presentation time by the publisher's clock.
+    pub presented_at: Timestamp,
+    /// Largest composition offset of its rung.
+    pub reorder_delay: Duration,
+    /// When it leaves: only then are all pictures before it gone, which another rung may show in another order.
+    pub leaves_at: Instant,
 }
 
 /// One position may have been captured by several publishers, whose clocks differ by no more than this.
 const CAPTURED_ELSEWHERE: Duration = Duration::from_secs(1);
 
 impl Shown {
+    /// Returns whether the key sample of `header`, of any rung, is this one, or comes before it.
+    pub fn reaches(&self, header: &SampleHeader) -> bool {
+        match self.position {
+            Some(position) => header.position <= position,
+            None => header.presented_at() <= self.presented_at,
+        }
+    }
+
     /// Returns whether the sample of `header` is this one, or came before it.
     ///
-    /// What was captured later and has a lower position is another publisher's view of the same, or, if it was captured much
+    /// What is presented later and has a lower position is another publisher's view of the same, or, if it is presented much
     /// later, another numbering's.
     pub fn covers(&self, header: &SampleHeader) -> bool {
+        let presented_at = header.presented_at();
         let is_lower = self.position.is_some_and(|at| header.position <= at);
-        let is_near = header.captured_at <= self.captured_at + CAPTURED_ELSEWHERE;
-        header.captured_at <= self.captured_at || (is_lower && is_near)
+        let is_near = presented_at <= self.presented_at + CAPTURED_ELSEWHERE;
+        presented_at <= self.presented_at || (is_lower && is_near)
     }
 }
 

@@ -42,6 +42,7 @@ fn catalogue(version: u64) -> Catalogue {
         height: None,
         rate: SampleRate::new(30, 1),
         key_interval: 30,
+        reorder_delay: 0,
         codec_string: "avc1.42E01E".to_owned(),
         sample_rate: None,
         channels: None,
@@ -144,6 +145,7 @@ impl Desk {
             other_sequence: FIRST,
             position: 77,
             captured_at: self.wall(),
+            composition_offset: Duration::ZERO,
             encoded_at: self.wall(),
             payload: vec![1; size].into(),
         };

@@ -7,6 +7,7 @@ use super::*;
 fn header() -> SampleHeader {
     SampleHeader {
         captured_at: Timestamp::from_micros(0x1_0000_0000),
+        composition_offset: Duration::ZERO,
         encoded_after: Duration::from_micros(7),
         published_after: Duration::from_micros(300),
         position: 9,
@@ -94,6 +95,7 @@ fn a_lead_of_several_is_encoded_as_worked_by_hand() {
 fn the_largest_header_has_the_size_that_bounds_assume() {
     let largest = SampleHeader {
         captured_at: Timestamp::from_micros(u64::MAX),
+        composition_offset: MAX_COMPOSITION_OFFSET,
         encoded_after: Duration::MAX,
         published_after: Duration::MAX,
         position: u64::MAX,
@@ -106,8 +108,8 @@ fn the_largest_header_has_the_size_that_bounds_assume() {
             nonce: Nonce([0; 4]),
         }),
     };
-    assert_eq!(largest.encoded_size(), 2 + 5 * 10 + 6 + 4 + 4 + 10 + 6);
-    assert!(largest.encoded_size() <= 89);
+    assert_eq!(largest.encoded_size(), 2 + 5 * 10 + 6 + 4 + 4 + 10 + 6 + 6);
+    assert!(largest.encoded_size() <= 95);
 }
 
 #[test]
@@ -229,4 +231,30 @@ fn damaged_leads_never_panic_and_never_lie() {
         assert_eq!(followers + lead.share().len(), lead.header().payload_size);
     }
     assert!(accepted > 1_000, "only {accepted} reached the checks");
+}
+
+/// 80 000 µs are 0x13880: four octets, as lengths are powers of two. Without an offset the element is absent.
+#[test]
+fn the_composition_offset_is_there_where_pictures_are_reordered() {
+    let reordered = SampleHeader {
+        composition_offset: Duration::from_millis(80),
+        ..header()
+    };
+    let mut writer = Writer::default();
+    reordered.encode(&mut writer);
+    let octets = writer.finish();
+    assert!(octets.ends_with(&[198, 4, 0, 1, 0x38, 0x80]));
+    assert_eq!(octets.len(), header().encoded_size() + 6);
+    let lead = decode(&reordered, &digests(0), b"12345").unwrap();
+    assert_eq!(*lead.header(), reordered);
+    let presented_at = reordered.captured_at + Duration::from_millis(80);
+    assert_eq!(lead.header().presented_at(), presented_at);
+    let absurd = SampleHeader {
+        composition_offset: Duration::from_micros(10_000_001),
+        ..header()
+    };
+    assert_eq!(
+        decode(&absurd, &digests(0), b"12345"),
+        Err(SampleError::CompositionOffset(10_000_001))
+    );
 }

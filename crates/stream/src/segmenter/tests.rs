@@ -36,6 +36,7 @@ fn sample(size: usize) -> Sample {
         other_sequence: 66_000_000,
         position: 2_000_000_000,
         captured_at: Timestamp::from_micros(1_800_000_000_000_000),
+        composition_offset: Duration::ZERO,
         encoded_at: Timestamp::from_micros(1_800_000_000_012_000),
         payload: payload.into(),
     }
@@ -251,4 +252,15 @@ fn packets_are_filled_up_to_the_headers_of_another_format() {
     }
     assert_eq!(plain.data[0].wire().len(), filled.data[0].wire().len());
     assert_eq!(reassembled(&filled), sample(4_167).payload);
+}
+
+#[test]
+fn a_picture_that_is_shown_far_too_late_is_refused() {
+    let late = Sample {
+        composition_offset: Duration::from_micros(10_000_001),
+        ..sample(100)
+    };
+    let cut = segmenter(1_000, 0).segment(&late, stamp(), &signer("/demo"));
+    let offset = late.composition_offset;
+    assert_eq!(cut, Err(SegmentError::CompositionOffset(offset)));
 }

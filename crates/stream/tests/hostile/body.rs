@@ -161,6 +161,7 @@ impl Scene {
             other_sequence,
             position: self.position,
             captured_at: wall,
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload: Bytes::from(vec![1; size]),
         };
@@ -253,6 +254,7 @@ impl Scene {
         let share = vec![0; script.number() as usize % 1_000];
         let header = SampleHeader {
             captured_at: Timestamp::from_micros(WALL.as_micros().wrapping_add(script.number())),
+            composition_offset: Duration::ZERO,
             encoded_after: Duration::from_micros(script.number()),
             published_after: Duration::from_micros(script.number()),
             position: script.number(),
@@ -335,7 +337,7 @@ impl Scene {
         let latest = self.latest(script);
         let shown = self.last.map(|position| Shown {
             position: Some(position),
-            captured_at: Timestamp::from_micros(u64::MAX / 2),
+            presented_at: Timestamp::from_micros(u64::MAX / 2),
         });
         self.single.consumer.set_shown(shown);
         self.single

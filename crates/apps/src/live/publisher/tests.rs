@@ -33,6 +33,7 @@ fn stream(name: &str, kind: StreamKind, rate: u32, rungs: &[&str]) -> StreamInfo
         height: None,
         rate: SampleRate::new(rate, 1),
         key_interval: 30,
+        reorder_delay: 0,
         codec_string: "x".to_owned(),
         sample_rate: None,
         channels: None,
@@ -70,6 +71,7 @@ fn frame(position: u64, key: bool, size: usize) -> EncodedFrame {
         position,
         key,
         captured_at: WALL,
+        composition_offset: Duration::ZERO,
         encoded_at: WALL + Duration::from_millis(5),
         payload: vec![position as u8; size].into(),
     }

@@ -49,6 +49,7 @@ impl Watcher {
         let budget = self.requester.budget();
         let pending = self.table_sizes().consumers.outstanding;
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
+        let reorder_delay = video.map_or(Duration::ZERO, Pulled::reorder_delay);
         let liveness = self.proof.liveness(now, wall, target);
         let joined_after = self.meters.joined_after();
         Stats {
@@ -89,7 +90,8 @@ impl Watcher {
             path: path_stats(now, &self.requester),
             rung: video.map(|pulled| pulled.rung.clone()),
             picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
-            target_ms: millis(target),
+            target_ms: millis(target + reorder_delay),
+            reorder_ms: millis(reorder_delay),
             signer: self.authority.signer().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
             clock_offset_rtt_ms: self.clock.rtt().map(millis),

@@ -140,11 +140,13 @@ const fn rank(stream: StreamKind) -> u8 {
 }
 
 impl Frames {
-    /// Splits the time of `sample` up to the moment it was complete. `way` is publication to arrival of the lead.
-    pub(super) fn stages(sample: &Sample, way: Duration) -> Stages {
+    /// Splits the time of `sample` up to the moment it was complete. `way` is publication to arrival of the lead, `reorder_delay`
+    /// the largest composition offset of the rung: a picture that has less waited for others before it was decoded.
+    pub(super) fn stages(sample: &Sample, way: Duration, reorder_delay: Duration) -> Stages {
         let header = &sample.header;
+        let reordered = reorder_delay.saturating_sub(header.composition_offset);
         Stages {
-            encode: header.encoded_after,
+            encode: header.encoded_after + reordered,
             publish: header.published_after.saturating_sub(header.encoded_after),
             network: way,
             reassembly: sample.complete_at.since(sample.lead_at),
@@ -153,8 +155,10 @@ impl Frames {
 
     /// Records a frame that was delivered.
     pub(super) fn on_handed_out(&mut self, stream: StreamKind, sample: &Sample, stages: Stages) {
+        let encode = u64::try_from(stages.encode.as_micros()).unwrap_or(u64::MAX);
+        let encoded_at = sample.header.encoded_at().as_micros();
         let tracked = Tracked {
-            captured_at: sample.header.captured_at,
+            captured_at: Timestamp::from_micros(encoded_at.saturating_sub(encode)),
             stages,
             decode: Duration::ZERO,
             catching_up: sample.catching_up,

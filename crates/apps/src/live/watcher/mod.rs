@@ -3,6 +3,7 @@
 mod authority;
 mod catalogues;
 mod config;
+mod decoding;
 mod figures;
 mod join;
 mod liveness;
@@ -25,7 +26,7 @@ use core::time::Duration;
 
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Consumer, Delivery, Sample, Shown};
+use namecast_stream::consumer::{self, Consumer, Delivery, Sample};
 use namecast_stream::path::{Requester, RequesterConfig};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
@@ -274,6 +275,7 @@ impl Watcher {
     pub fn handle_decoder_error(&mut self, now: Instant, stream: StreamKind) {
         if let Some(pulled) = self.streams.get_mut(stream) {
             pulled.decoder_errors += 1;
+            pulled.decoding.reset();
             pulled.consumer.handle_decoder_error(now);
         }
         self.travel.seek_again(now);
@@ -404,26 +406,27 @@ impl Watcher {
     }
 
     fn hand_out(&mut self, now: Instant, at: usize, sample: Sample, decode_only: bool) {
+        let pulled = self.streams.at(at);
+        if !(pulled.decoding).takes(&pulled.rung, sample.key, &sample.header) {
+            return;
+        }
         let way = self
             .streams
             .playout(now, &self.config)
             .delay(sample.lead_at, sample.header.published_at())
             .saturating_add(self.clock.micros().unwrap_or(0));
         let way = Duration::from_micros(u64::try_from(way).unwrap_or(0));
-        let stages = Frames::stages(&sample, way);
         let pulled = self.streams.at(at);
+        let stages = Frames::stages(&sample, way, pulled.reorder_delay());
         let stream = pulled.kind;
         let is_first = !core::mem::replace(&mut pulled.had_frame, true);
-        let shown = Shown {
-            position: Some(sample.header.position),
-            captured_at: sample.header.captured_at,
-        };
         // What was shown at another rung is only decoded.
-        let again = pulled
-            .shown
-            .filter(|before| pulled.is_steered() && before.covers(&sample.header));
-        let decode_only = decode_only || again.is_some();
-        pulled.shown = Some(again.unwrap_or(shown));
+        let is_again = pulled.decoding.is_again(&sample.header);
+        let decode_only = decode_only || is_again;
+        if !is_again {
+            let shown = decoding::shown_with(&pulled.info, pulled.shown, &sample.header);
+            pulled.shown = Some(shown);
+        }
         let rung = pulled.rung.clone();
         self.meters.on_sample(now, stream, &sample, stages);
         self.proof.on_frame(now, sample.header.captured_at);
@@ -438,6 +441,7 @@ impl Watcher {
             key: sample.key,
             payload: sample.payload,
             captured_at: sample.header.captured_at,
+            composition_offset: sample.header.composition_offset,
             render_at: sample.render_at,
             complete_at: sample.complete_at,
             late: sample.late,

@@ -48,14 +48,17 @@ pub struct Frame {
     pub stream: StreamKind,
     /// Name of the rung it was pulled from.
     pub rung: String,
-    /// Playback order; the same frame has the same position in every rung.
+    /// Decoding order; the same key frame of a closed group has the same position in every rung.
     pub position: u64,
     /// Whether it decodes by itself.
     pub key: bool,
     /// The encoded sample.
     pub payload: Bytes,
-    /// Publisher's wall clock when it was captured.
+    /// Publisher's wall clock when it was captured; of a picture that is decoded before one shown earlier: the decoding time by
+    /// that clock.
     pub captured_at: Timestamp,
+    /// Presentation time minus decoding time; zero where pictures are shown in decoding order.
+    pub composition_offset: Duration,
     /// When to show it. In the past for frames that are only needed to decode later ones.
     pub render_at: Instant,
     /// When it was complete.
@@ -70,10 +73,17 @@ pub struct Frame {
     pub stages: Stages,
 }
 
+impl Frame {
+    /// Returns the presentation time by the publisher's clock: frames are shown in this order.
+    pub fn presented_at(&self) -> Timestamp {
+        self.captured_at + self.composition_offset
+    }
+}
+
 /// Where the time of one frame went, from capture to the moment it was complete.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stages {
-    /// Capture to the end of encoding.
+    /// Capture to the end of encoding, with the wait for pictures that are decoded before it.
     pub encode: Duration,
     /// End of encoding to publication.
     pub publish: Duration,

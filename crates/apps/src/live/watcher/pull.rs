@@ -1,8 +1,10 @@
 //! One stream being pulled, and its change from one rung to another.
 
+use core::time::Duration;
+
 use namecast_packet::Name;
 use namecast_stream::consumer::{
-    self, Consumer, Counters, LineUp, Playout, SharedVerifier, Shown, Source, StartAt,
+    self, Consumer, Counters, LineUp, Playout, ReadyKey, SharedVerifier, Shown, Source, StartAt,
 };
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
@@ -11,6 +13,7 @@ use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
+use super::decoding::Decoding;
 use super::probing::Probing;
 use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
 
@@ -38,8 +41,10 @@ pub(super) struct Pulled {
     pub auto: Option<AutoRung>,
     pub has_started: bool,
     pub had_frame: bool,
-    /// The frame delivered last.
+    /// How far frames were delivered.
     pub shown: Option<Shown>,
+    /// What the decoder has.
+    pub decoding: Decoding,
     pub rendered: u64,
     pub decoder_errors: u64,
     /// Counters of consumers that are gone.
@@ -147,6 +152,7 @@ impl ConsumerFactory<'_> {
             has_started: false,
             had_frame: false,
             shown: None,
+            decoding: Decoding::default(),
             rendered: 0,
             decoder_errors: 0,
             past: Counters::default(),
@@ -308,6 +314,7 @@ impl Pulled {
     ) -> Option<u64> {
         let own = Self::latest_of(&self.consumer, latest)?;
         self.begin_after(self.shown, fresh_until);
+        self.repeat_shown();
         self.past_published += self.consumer.schedule().published();
         if let Some(auto) = &mut self.auto {
             auto.on_stayed(now);
@@ -344,7 +351,7 @@ impl Pulled {
         if self.is_trying() {
             return None;
         }
-        let shown = self.consumer.position();
+        let shown = self.delivered();
         let Upcoming {
             consumer: upcoming,
             catches_up,
@@ -352,34 +359,35 @@ impl Pulled {
         } = self.upcoming.as_mut()?;
         if *catches_up {
             // What the old rung has ready is shown first; the new one only has to overtake that.
-            let (position, _) = upcoming.ready_key(now, None)?;
+            let key = upcoming.ready_key(now, None)?;
             if self.consumer.has_ready() {
                 return None;
             }
-            return self.switch(now, position);
+            return self.switch(now, key);
         }
         if let Some(shown) = shown {
             upcoming.pass_over(now, shown);
         }
-        let (position, leaves_at) = upcoming.ready_key(now, shown)?;
+        let key = upcoming.ready_key(now, shown)?;
         // From here on the new rung has the frames, the old one must not hand them out as well.
-        self.consumer.set_stop_before(Some(position));
-        if leaves_at > now {
+        self.consumer.set_stop_before(Some(key));
+        if key.leaves_at > now {
             return None;
         }
-        self.switch(now, position)
+        self.switch(now, key)
     }
 
-    /// Shows the upcoming rung from its key sample at `position` on.
-    pub(super) fn switch(&mut self, now: Instant, position: u64) -> Option<String> {
+    /// Shows the upcoming rung from `key` on.
+    pub(super) fn switch(&mut self, now: Instant, key: ReadyKey) -> Option<String> {
         let Upcoming {
             rung, mut consumer, ..
         } = self.upcoming.take()?;
-        consumer.begin_at(now, position);
+        consumer.begin_at(now, key.position);
         consumer.set_held(now, false);
         self.retire_consumer();
         self.consumer = consumer;
         self.rung = rung;
+        self.repeat_shown();
         if let Some(auto) = &mut self.auto {
             auto.on_moved();
         }
@@ -393,9 +401,30 @@ impl Pulled {
             // Looked at whenever anything arrives or is delivered.
             return None;
         }
-        let shown = self.consumer.position();
-        let (_, leaves_at) = upcoming.consumer.ready_key(Instant::ZERO, shown)?;
-        Some(leaves_at)
+        let shown = self.delivered();
+        let key = upcoming.consumer.ready_key(Instant::ZERO, shown)?;
+        Some(key.leaves_at)
+    }
+
+    /// How far the consumer that is shown has delivered, for comparison with other rungs.
+    fn delivered(&self) -> Option<Shown> {
+        let delivered = self.consumer.delivered()?;
+        let reorders = self.info.rungs.iter().any(|rung| rung.reorder_delay > 0);
+        Some(Shown {
+            position: delivered.position.filter(|_| !reorders),
+            ..delivered
+        })
+    }
+
+    /// The largest composition offset of the rung that is shown.
+    pub(super) fn reorder_delay(&self) -> Duration {
+        self.consumer.source().reorder_delay
+    }
+
+    /// A rung that is steered may show a group again from its beginning: what was shown of it is only decoded.
+    fn repeat_shown(&mut self) {
+        let shown = self.shown.filter(|_| self.is_steered());
+        self.decoding.repeat(shown);
     }
 
     /// Lets the rung choose itself from here on.

@@ -100,7 +100,7 @@ mod tests {
     const fn shown(position: u64) -> Shown {
         Shown {
             position: Some(position),
-            captured_at: WALL,
+            presented_at: WALL,
         }
     }
 
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(before(&sessions, 1, StreamKind::Video), Some(shown(7)));
         let by_time = Shown {
             position: None,
-            captured_at: WALL,
+            presented_at: WALL,
         };
         assert_eq!(before(&sessions, 1, StreamKind::Audio), None);
         assert_eq!(before(&sessions, 2, StreamKind::Video), Some(by_time));

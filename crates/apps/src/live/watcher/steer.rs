@@ -21,6 +21,10 @@ use super::pull::{ConsumerFactory, Pulled, Upcoming};
 /// A rung is chosen so long before the Interests for its key sample leave.
 const BEFORE_ASKING: Duration = Duration::from_millis(5);
 
+/// Most pictures that are decoded after the key frame of an open group and shown before it: by so much its positions differ where
+/// pictures are not reordered.
+const MAX_LEADING: u64 = 8;
+
 /// What steering goes by.
 pub(super) struct Wheel<'a> {
     pub factory: ConsumerFactory<'a>,
@@ -86,8 +90,11 @@ impl Pulled {
             return;
         };
         let of_stream = latest.iter().filter(|it| it.rung.parent() == names);
+        let reorders = self.info.rungs.iter().any(|rung| rung.reorder_delay > 0);
+        let most_apart = if reorders { MAX_LEADING } else { 0 };
+        let group = (position, source.key_interval);
         let moved: Option<Vec<_>> = of_stream
-            .map(|latest| at_group(latest, position, source.key_interval))
+            .map(|latest| at_group(latest, group, most_apart))
             .collect();
         if let Some(moved) = moved {
             self.numbering = moved;
@@ -220,8 +227,8 @@ impl Pulled {
         if let Some(upcoming) = &self.upcoming {
             // It cannot wait any longer.
             match upcoming.consumer.ready_key(now, None) {
-                Some((position, _)) => {
-                    self.switch(now, position);
+                Some(key) => {
+                    self.switch(now, key);
                 }
                 None => self.drop_upcoming(now),
             }
@@ -310,7 +317,7 @@ impl Pulled {
         Some(Latest {
             key_sequence: Some(moved(key, own.key_sequence?, other.key_sequence?)?),
             delta_sequence: Some(moved(newest, own_next, other_next)?),
-            key_position: Some(position),
+            key_position: Some(moved(position, own.key_position?, other.key_position?)?),
             next_delta: Some(moved(next, own_next, other_next)?),
             ..own
         })
@@ -358,12 +365,18 @@ impl Pulled {
     }
 }
 
-/// Returns what the publisher would say of a rung if its newest group were the one at `position`; `None` if it has no such group.
-fn at_group(latest: &Latest, position: u64, key_interval: u32) -> Option<Latest> {
+/// Returns what the publisher would say of a rung if its newest group were the one at `position`, or up to `most_apart` from it;
+/// `None` if it has no such group.
+fn at_group(
+    latest: &Latest,
+    (position, key_interval): (u64, u32),
+    most_apart: u64,
+) -> Option<Latest> {
     let interval = u64::from(key_interval.max(1));
     let own = latest.key_position?;
-    let groups = position.abs_diff(own) / interval;
-    if position.abs_diff(own) % interval != 0 {
+    let apart = position.abs_diff(own);
+    let groups = apart.saturating_add(interval / 2) / interval;
+    if apart.abs_diff(groups.checked_mul(interval)?) > most_apart.min(interval / 4) {
         return None;
     }
     let moved = |number: u64, each: u64| {
@@ -376,7 +389,7 @@ fn at_group(latest: &Latest, position: u64, key_interval: u32) -> Option<Latest>
     };
     Some(Latest {
         key_sequence: Some(moved(latest.key_sequence?, 1)?),
-        key_position: Some(position),
+        key_position: Some(moved(own, interval)?),
         next_delta: Some(moved(latest.next_delta?, interval - 1)?),
         ..latest.clone()
     })

@@ -210,6 +210,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
             height: None,
             rate: SampleRate::new(FRAMES_PER_SECOND, 1),
             key_interval: FRAMES_PER_SECOND,
+            reorder_delay: 0,
             codec_string: "avc1.42C01E".to_owned(),
             sample_rate: None,
             channels: None,
@@ -247,6 +248,7 @@ async fn publish(publisher: Handle<Publisher>, rung: RungId, bitrate: Bitrate) {
             position,
             key,
             captured_at: wall,
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload: octets.slice(..if key { key_size } else { delta_size }),
         };

@@ -55,6 +55,17 @@ impl Origin {
         (presented != UNKNOWN).then(|| micros(presented.saturating_sub(captured)))
     }
 
+    /// Returns the times of what is presented at `pts` microseconds of the source and handed over at `at`, as [`timed`] does.
+    pub(super) fn timed(&self, pts: u64, at: Timestamp) -> (Timestamp, Duration) {
+        let captured_at = self.at(pts);
+        let presented_after = self.presented_after();
+        timed(
+            captured_at,
+            at,
+            presented_after.map(|after| captured_at + after),
+        )
+    }
+
     fn set(&self, captured: i64, presented: Option<i64>) {
         self.captured.store(captured, Ordering::Relaxed);
         self.presented
@@ -64,6 +75,20 @@ impl Origin {
 
 fn micros(count: i64) -> Duration {
     Duration::from_micros(u64::try_from(count).unwrap_or(0))
+}
+
+/// Returns the times of a frame that was captured and is handed over then: when it was captured or decoded, and its composition
+/// offset. Where pictures come out of order, all are decoded when they are handed over, and presented at `presented_at`.
+pub(in super::super) fn timed(
+    captured_at: Timestamp,
+    handed_over_at: Timestamp,
+    presented_at: Option<Timestamp>,
+) -> (Timestamp, Duration) {
+    let Some(presented_at) = presented_at else {
+        return (captured_at, Duration::ZERO);
+    };
+    let decoded_at = handed_over_at.min(presented_at);
+    (decoded_at, presented_at.since(decoded_at))
 }
 
 /// By how much an encoder may delay presentation at most: beyond, it is held up, and pictures come late.

@@ -8,8 +8,8 @@
 
 use std::io::{self, BufRead, BufReader, PipeReader, Read};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ use super::super::ffmpeg::Process;
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::continuity::{Continuity, Gaps};
-use super::framecrc::{Lines, MAX_LINE};
+use super::framecrc::{Lines, MAX_LINE, PacketLine};
 use super::joiner::Joiner;
 use super::opener::{Depth, Opening, listening};
 use super::tap::Tap;
@@ -197,15 +197,19 @@ impl Demuxer {
         let (header_sender, headers) = sync_channel(1);
         let mut header_sender = Some(header_sender);
         let (sender, packets) = sync_channel(AHEAD);
-        let lined = lines.as_ref().map_or(0, |(_, lined)| *lined);
-        let joiner = Arc::new(Mutex::new(Joiner::new(lined, sender)));
+        let mut joiner = match lines {
+            None => Joiner::default(),
+            Some((pipe, lined)) => {
+                let (sender, lines) = sync_channel(AHEAD);
+                thread::spawn(move || read_lines(pipe, &sender));
+                Joiner::new(lines, lined)
+            }
+        };
         for (first_stream, pipe) in pipes.into_iter().enumerate() {
-            let (headers, joiner) = (header_sender.take(), Arc::clone(&joiner));
-            thread::spawn(move || read(pipe, first_stream, headers, &joiner));
-        }
-        if let Some((pipe, _)) = lines {
-            let joiner = Arc::clone(&joiner);
-            thread::spawn(move || read_lines(pipe, &joiner));
+            let (headers, sender) = (header_sender.take(), sender.clone());
+            // What has lines is in the first.
+            let joiner = core::mem::take(&mut joiner);
+            thread::spawn(move || read(pipe, first_stream, (headers, joiner), &sender));
         }
         Self {
             reading: Arc::clone(reading),
@@ -350,17 +354,17 @@ fn encoded_sound() -> NutStream {
 fn read(
     mut pipe: PipeReader,
     first_stream: usize,
-    mut headers: Option<SyncSender<Vec<NutStream>>>,
-    joiner: &Mutex<Joiner>,
+    (mut headers, mut joiner): (Option<SyncSender<Vec<NutStream>>>, Joiner),
+    packets: &SyncSender<Packet>,
 ) {
     let mut reader = NutReader::default();
     let mut octets = vec![0; READ_SIZE];
     loop {
         match pipe.read(&mut octets) {
-            Ok(0) => break,
+            Ok(0) => return,
             Ok(count) => reader.push(&octets[..count]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => break,
+            Err(_) => return,
         }
         let arrived_at = clock::wall();
         loop {
@@ -372,14 +376,14 @@ fn read(
                 && let Some(headers) = headers.take()
             {
                 for (number, stream) in reader.streams().iter().enumerate() {
-                    lock(joiner).set_depth(first_stream + number, stream.decode_delay);
+                    joiner.set_depth(first_stream + number, stream.decode_delay);
                 }
                 // There is room for it.
                 let _ = headers.try_send(reader.streams().to_vec());
             }
             let Some(frame) = frame else { break };
             let pts = frame.time.ticks(1_000_000);
-            let packet = Packet {
+            let mut packet = Packet {
                 stream: first_stream + frame.stream,
                 dts: pts,
                 pts,
@@ -390,17 +394,16 @@ fn read(
                 payload: frame.payload,
                 arrived_at,
             };
-            if lock(joiner).on_packet(packet).is_err() {
+            joiner.join(&mut packet);
+            if packets.send(packet).is_err() {
                 return;
             }
         }
     }
-    // Nobody may be left to take it.
-    let _ = lock(joiner).finish();
 }
 
 /// Reads the lines that go with the packets.
-fn read_lines(pipe: PipeReader, joiner: &Mutex<Joiner>) {
+fn read_lines(pipe: PipeReader, packets: &SyncSender<PacketLine>) {
     let (mut pipe, mut lines, mut line) = (BufReader::new(pipe), Lines::default(), Vec::new());
     loop {
         line.clear();
@@ -415,14 +418,10 @@ fn read_lines(pipe: PipeReader, joiner: &Mutex<Joiner>) {
         }
         let text = String::from_utf8_lossy(&line);
         let packet = lines.read(text.trim_end());
-        if packet.is_some_and(|packet| lock(joiner).on_line(packet).is_err()) {
+        if packet.is_some_and(|packet| packets.send(packet).is_err()) {
             return;
         }
     }
-}
-
-fn lock(joiner: &Mutex<Joiner>) -> MutexGuard<'_, Joiner> {
-    joiner.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn complain(error: NutError) {

@@ -1,44 +1,51 @@
 //! Brings together what ffmpeg hands over of a packet in two pipes: its octets in NUT, and its times and marks in lines.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{SendError, SyncSender};
+use std::sync::mpsc::Receiver;
+
+use namecast_units::Duration;
 
 use super::demuxer::Packet;
 use super::framecrc::PacketLine;
 
-/// Packets of a stream that wait for their lines; beyond, they go on without.
-const MAX_WAITING: usize = 128;
-/// Lines that may be of packets which NUT left out.
+/// How long a packet waits for its line, which ffmpeg writes at once.
+const LINE_WAIT: Duration = Duration::from_millis(100);
+/// Packets in a row without a line after which no other waits.
+const MAX_WITHOUT: u32 = 8;
+/// Lines of a stream that wait for packets; older ones are of packets which NUT left out.
+const MAX_WAITING: usize = 4_096;
+/// How many lines further that of a packet is looked for.
 const MAX_SKIPPED: usize = 8;
 /// Added to all times by ffmpeg, as NUT has no negative ones, in seconds.
 pub(super) const TIME_OFFSET: u64 = 100;
 /// Most pictures that are decoded before one that is shown earlier.
 const MAX_REORDERED: usize = 16;
 
-/// What came of one stream.
+/// What is known of one stream.
 #[derive(Debug, Default)]
-struct Waiting {
-    packets: VecDeque<Packet>,
+struct Stream {
     lines: VecDeque<PacketLine>,
     times: DecodingTimes,
+    /// Packets without a line since the last one that had one.
+    without: u32,
 }
 
-/// Joins packets with their lines, and sends them on in the order in which they are complete.
-#[derive(Debug)]
+/// Joins packets with their lines.
+#[derive(Debug, Default)]
 pub(super) struct Joiner {
+    lines: Option<Receiver<PacketLine>>,
     /// Streams that have lines.
     lined: usize,
-    streams: Vec<Waiting>,
-    sender: SyncSender<Packet>,
+    streams: Vec<Stream>,
 }
 
 impl Joiner {
-    /// Joins packets of the first `lined` streams with lines, and sends them and all others to `sender`.
-    pub(super) fn new(lined: usize, sender: SyncSender<Packet>) -> Self {
+    /// Joins packets of the first `lined` streams with `lines`; those of others have none.
+    pub(super) fn new(lines: Receiver<PacketLine>, lined: usize) -> Self {
         Self {
+            lines: Some(lines),
             lined,
             streams: Vec::new(),
-            sender,
         }
     }
 
@@ -48,89 +55,53 @@ impl Joiner {
         self.stream(stream).times.depth = depth.min(MAX_REORDERED);
     }
 
-    fn stream(&mut self, stream: usize) -> &mut Waiting {
+    fn stream(&mut self, stream: usize) -> &mut Stream {
         if self.streams.len() <= stream {
-            self.streams.resize_with(stream + 1, Waiting::default);
+            self.streams.resize_with(stream + 1, Stream::default);
         }
         &mut self.streams[stream]
     }
 
-    /// Takes a packet, whose decoding time is not known.
-    ///
-    /// # Errors
-    /// If nobody takes packets any more.
-    pub(super) fn on_packet(&mut self, packet: Packet) -> Result<(), SendError<Packet>> {
-        let (stream, is_lined) = (packet.stream, packet.stream < self.lined);
-        self.stream(stream).packets.push_back(packet);
-        match is_lined {
-            true => self.join(stream),
-            false => self.flush(stream, 0),
-        }
-    }
-
-    /// Takes a line.
-    ///
-    /// # Errors
-    /// If nobody takes packets any more.
-    pub(super) fn on_line(&mut self, line: PacketLine) -> Result<(), SendError<Packet>> {
-        let lines = &mut self.stream(line.stream).lines;
-        if lines.len() == MAX_WAITING {
-            lines.pop_front();
-        }
-        lines.push_back(line);
-        self.join(line.stream)
-    }
-
-    /// Sends what waits for lines that will not come.
-    ///
-    /// # Errors
-    /// If nobody takes packets any more.
-    pub(super) fn finish(&mut self) -> Result<(), SendError<Packet>> {
-        (0..self.streams.len()).try_for_each(|stream| self.flush(stream, 0))
-    }
-
-    fn join(&mut self, stream: usize) -> Result<(), SendError<Packet>> {
-        loop {
-            let Waiting { packets, lines, .. } = self.stream(stream);
-            let Some(size) = packets.front().map(|packet| packet.payload.len()) else {
-                return Ok(());
-            };
-            let Some(skipped) = lines
-                .iter()
-                .take(MAX_SKIPPED)
-                .position(|it| it.size == size)
-            else {
-                return self.flush(stream, MAX_WAITING);
-            };
-            let line = lines.drain(..=skipped).last();
-            self.send(stream, line)?;
-        }
-    }
-
-    /// Sends all but `keep` packets without lines.
-    fn flush(&mut self, stream: usize, keep: usize) -> Result<(), SendError<Packet>> {
-        while self.stream(stream).packets.len() > keep {
-            self.send(stream, None)?;
-        }
-        Ok(())
-    }
-
-    /// Sends the first packet of a stream.
-    fn send(&mut self, stream: usize, line: Option<PacketLine>) -> Result<(), SendError<Packet>> {
-        let waiting = self.stream(stream);
-        let Some(mut packet) = waiting.packets.pop_front() else {
-            return Ok(());
-        };
-        let estimated = waiting.times.next(packet.pts, packet.duration);
-        packet.dts = estimated;
+    /// Completes a packet, of which the decoding time is not known, by its line.
+    pub(super) fn join(&mut self, packet: &mut Packet) {
+        let line = self.line_of(packet);
+        let times = &mut self.stream(packet.stream).times;
+        packet.dts = times.next(packet.pts, packet.duration);
         if let Some(line) = line {
             let stated = line.decoded_at.and_then(|it| u64::try_from(it).ok());
-            packet.dts = stated.unwrap_or(estimated).min(packet.pts);
+            packet.dts = stated.unwrap_or(packet.dts).min(packet.pts);
             packet.duration = line.duration;
             packet.is_cut = line.is_cut;
             packet.has_side_data = line.has_side_data;
         }
-        self.sender.send(packet)
+    }
+
+    /// Waits for the line of a packet, but not for ever: ffmpeg may wait until its next packet is taken.
+    fn line_of(&mut self, packet: &Packet) -> Option<PacketLine> {
+        let (number, size) = (packet.stream, packet.payload.len());
+        if number >= self.lined {
+            return None;
+        }
+        loop {
+            let stream = self.stream(number);
+            let mut lines = stream.lines.iter().take(MAX_SKIPPED);
+            if let Some(skipped) = lines.position(|line| line.size == size) {
+                stream.without = 0;
+                return stream.lines.drain(..=skipped).last();
+            }
+            if stream.lines.len() >= MAX_SKIPPED || stream.without > MAX_WITHOUT {
+                return None;
+            }
+            let Some(Ok(line)) = self.lines.as_ref().map(|it| it.recv_timeout(LINE_WAIT)) else {
+                self.stream(number).without += 1;
+                return None;
+            };
+            let lines = &mut self.stream(line.stream).lines;
+            if lines.len() == MAX_WAITING {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        }
     }
 }
 
@@ -179,9 +150,9 @@ mod tests {
         }
     }
 
-    fn line(decoded_at: i64, size: usize) -> PacketLine {
+    fn line(stream: usize, decoded_at: i64, size: usize) -> PacketLine {
         PacketLine {
-            stream: 0,
+            stream,
             decoded_at: Some(decoded_at),
             duration: 40,
             size,
@@ -191,40 +162,45 @@ mod tests {
         }
     }
 
-    /// A line of a packet that NUT lacks is passed over; sound, which has none, does not wait; the last packet goes without.
+    /// Decoding time of a packet that was joined.
+    fn joined(joiner: &mut Joiner, mut packet: Packet) -> u64 {
+        joiner.join(&mut packet);
+        packet.dts
+    }
+
+    /// Lines of streams come in another order than packets; one is of a packet that NUT lacks; the last packet has none.
     #[test]
     fn packets_get_the_lines_of_their_size() {
-        let (sender, packets) = sync_channel(8);
-        let mut joiner = Joiner::new(1, sender);
-        joiner.on_packet(packet(0, 1_000, 10)).unwrap();
-        joiner.on_packet(packet(1, 77, 5)).unwrap();
-        assert_eq!(packets.try_recv().unwrap().dts, 77);
-        assert!(packets.try_recv().is_err());
-        joiner.on_line(line(880, 11)).unwrap();
-        joiner.on_line(line(920, 10)).unwrap();
-        let joined = packets.try_recv().unwrap();
-        assert_eq!(
-            (joined.dts, joined.duration, joined.is_cut),
-            (920, 40, true)
-        );
-        joiner.on_line(line(960, 12)).unwrap();
-        joiner.on_packet(packet(0, 1_040, 12)).unwrap();
-        assert_eq!(packets.try_recv().unwrap().dts, 960);
-        joiner.on_packet(packet(0, 1_080, 13)).unwrap();
-        joiner.finish().unwrap();
-        assert_eq!(packets.try_recv().unwrap().pts, 1_080);
-        drop(packets);
-        assert!(joiner.on_packet(packet(1, 0, 1)).is_err());
+        let (sender, lines) = sync_channel(8);
+        let mut joiner = Joiner::new(lines, 2);
+        for line in [
+            line(1, 500, 5),
+            line(0, 880, 11),
+            line(0, 920, 10),
+            line(0, 960, 12),
+        ] {
+            sender.send(line).unwrap();
+        }
+        drop(sender);
+        assert_eq!(joined(&mut joiner, packet(2, 77, 5)), 77);
+        let mut first = packet(0, 1_000, 10);
+        joiner.join(&mut first);
+        assert_eq!((first.dts, first.duration, first.is_cut), (920, 40, true));
+        assert_eq!(joined(&mut joiner, packet(1, 510, 5)), 500);
+        assert_eq!(joined(&mut joiner, packet(0, 1_040, 12)), 960);
+        assert_eq!(joined(&mut joiner, packet(0, 1_080, 13)), 1_080);
     }
 
     #[test]
-    fn lines_that_never_come_are_not_waited_for() {
-        let (sender, packets) = sync_channel(MAX_WAITING);
-        let mut joiner = Joiner::new(1, sender);
-        for number in 0..=MAX_WAITING {
-            joiner.on_packet(packet(0, number as u64, 10)).unwrap();
+    fn packets_whose_sizes_no_line_has_go_without() {
+        let (sender, lines) = sync_channel(2 * MAX_SKIPPED);
+        let mut joiner = Joiner::new(lines, 1);
+        for number in 0..MAX_SKIPPED as i64 {
+            sender.send(line(0, number, 99)).unwrap();
         }
-        assert_eq!(packets.try_iter().count(), 1);
+        assert_eq!(joined(&mut joiner, packet(0, 5, 10)), 5);
+        assert_eq!(joined(&mut joiner, packet(0, 6, 99)), 0);
+        assert_eq!(joined(&mut Joiner::default(), packet(0, 9, 1)), 9);
     }
 
     /// I0 P4 B2 b1 b3, then P8 B6 b5 b7: two pictures are held back.

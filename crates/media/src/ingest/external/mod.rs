@@ -51,7 +51,7 @@ use resolve::Pictures;
 use size::SizeWatch;
 use transcoder::{PictureClock, Preparation, SoundClock, Transcoder};
 
-pub(super) use clock::{Origin, Playback, Presentation};
+pub(super) use clock::{Origin, Playback, Presentation, timed};
 pub(super) use turn::Turn;
 
 /// Key frames further apart than this are complained of: whoever joins waits for one.
@@ -626,14 +626,14 @@ impl Feed {
             && !packet.is_cut
             && let Some(payload) = form.convert(&packet.payload, packet.key)
         {
-            let presented_after = self.picture_origin.presented_after();
+            let (captured_at, composition_offset) = self.picture_origin.timed(packet.pts, wall());
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
                 position: self.order.decoded,
                 key: packet.key,
                 captured_at,
-                presented_at: presented_after.map(|after| captured_at + after),
+                composition_offset,
                 encoded_at: wall(),
                 payload,
             });
@@ -666,15 +666,14 @@ impl Feed {
                 return;
             }
             let copied = config.copied.as_ref();
-            let captured_at = self.sound_origin.at(packet.pts);
-            let presented_after = self.sound_origin.presented_after();
+            let (captured_at, composition_offset) = self.sound_origin.timed(packet.pts, wall());
             return self.sink.frame(MediaFrame {
                 stream: StreamKind::Audio,
                 rung: 0,
                 position: self.sounds.fetch_add(1, Ordering::Relaxed),
                 key: true,
                 captured_at,
-                presented_at: presented_after.map(|after| captured_at + after),
+                composition_offset,
                 encoded_at: wall(),
                 payload: copied.map_or_else(
                     || packet.payload.clone(),

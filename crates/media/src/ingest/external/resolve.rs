@@ -4,7 +4,7 @@ use core::cmp::Ordering;
 
 use bytes::Bytes;
 use namecast_stream::SampleRate;
-use namecast_units::Bitrate;
+use namecast_units::{Bitrate, Duration};
 
 use super::super::description::Picture;
 use super::super::encoded::two_digits;
@@ -36,6 +36,8 @@ const USUAL_RATES: [(u32, u32); 9] = [
 const MAX_RATE: f64 = 240.0;
 /// Pixel formats that every player decodes.
 const PLAIN: [&str; 3] = ["yuv420p", "yuvj420p", ""];
+/// What reorders further than sixteen pictures at 2 frames a second is no video.
+const MAX_REORDER_DELAY: Duration = Duration::from_secs(8);
 /// Packets that say each how they are encrypted are so.
 const ENCRYPTED: usize = 3;
 
@@ -114,6 +116,7 @@ impl Pictures<'_> {
                 ladder: Ladder::of(rungs).map_err(|error| not_copied(error.to_string()))?,
                 rate: encoded_rate,
                 key_interval,
+                reorder_delay: self.reorder_delay(),
             },
             copied: copied.map(|(form, _)| form),
             note,
@@ -293,6 +296,16 @@ impl Pictures<'_> {
         let in_group = mean(true) + (group - 1) * mean(false);
         let per_second = in_group * 8 / u64::from(USUAL_GROUP);
         two_digits(per_second).clamp(Bitrate::kbps(50), Bitrate::mbps(50))
+    }
+
+    /// How long a picture waits for those that are decoded before it and shown after it.
+    fn reorder_delay(&self) -> Duration {
+        let (mut latest, mut delay) = (0, 0);
+        for packet in &self.first {
+            latest = latest.max(packet.pts);
+            delay = delay.max(latest - packet.pts);
+        }
+        Duration::from_micros(delay).min(MAX_REORDER_DELAY)
     }
 
     /// Frames from one key frame to the next, if two were seen.

@@ -149,6 +149,7 @@ impl Studio {
             other_sequence,
             position,
             captured_at: now.wall,
+            composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload,
         };

@@ -94,6 +94,7 @@ impl Encoder {
             other_sequence: self.next[1],
             position: self.position,
             captured_at: now.wall,
+            composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload: Bytes::from(vec![0; 4_000 * 1_000]),
         };
@@ -131,6 +132,7 @@ impl Encoder {
             other_sequence,
             position: self.position,
             captured_at: now.wall,
+            composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload: Bytes::from(vec![self.position as u8; size]),
         };
@@ -209,6 +211,7 @@ impl Viewer {
             segment_size: u32::try_from(segmenter.segment_size).unwrap(),
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
             inter_frame: None,
+            reorder_delay: Duration::ZERO,
         };
         let mut consumer = Consumer::new(&config, source, 1);
         let playout = Playout {

@@ -313,7 +313,9 @@ impl Retrieval {
         let asked_again = sample.was_asked_again();
         let (moment, times) = (schedule.moment(now), self.times(now, key, schedule));
         self.recovery.on_whole(&moment, &times, sample);
-        let late = times.render_at.is_some_and(|at| now > at);
+        let offset = sample.lead().map(|lead| lead.header().composition_offset);
+        let offset = offset.unwrap_or_default();
+        let late = times.render_at.is_some_and(|at| now > at + offset);
         self.counters.complete += 1;
         self.counters.payload_bytes += payload.len() as u64;
         self.counters.recovered_parity += u64::from(used_parity);

@@ -119,7 +119,11 @@ impl Eager {
     }
 
     pub(super) fn pass_over(&mut self, now: Instant, position: u64) {
-        self.consumer.pass_over(now, position);
+        let shown = Shown {
+            position: Some(position),
+            presented_at: Timestamp::default(),
+        };
+        self.consumer.pass_over(now, shown);
         self.send(now);
     }
 

@@ -118,6 +118,7 @@ impl Booth {
             other_sequence: 0,
             position: sequence,
             captured_at: WALL + published(sequence).since(Instant::ZERO),
+            composition_offset: Duration::ZERO,
             encoded_at: WALL + published(sequence).since(Instant::ZERO),
             payload: vec![sequence as u8; 100 + sequence as usize % 9].into(),
         };

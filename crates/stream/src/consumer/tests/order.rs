@@ -112,13 +112,18 @@ fn what_another_rung_has_shown_is_passed_over() {
     desk.asks();
     assert!(desk.samples.is_empty(), "held");
     assert_eq!(desk.consumer.sizes().complete, 3);
-    assert_eq!(desk.consumer.ready_key(at(140), None), Some((0, at(210))));
+    let ready = |consumer: &Consumer, after| {
+        let key = consumer.ready_key(at(140), after)?;
+        Some((key.position, key.leaves_at))
+    };
+    assert_eq!(ready(&desk.consumer, None), Some((0, at(210))));
     desk.consumer.pass_over(at(140), 1);
     assert_eq!(desk.consumer.sizes().complete, 1);
-    assert_eq!(
-        desk.consumer.ready_key(at(140), Some(1)),
-        Some((2, at(290)))
-    );
+    let shown = Shown {
+        position: Some(1),
+        presented_at: WALL,
+    };
+    assert_eq!(ready(&desk.consumer, Some(shown)), Some((2, at(290))));
     desk.consumer.begin_at(at(290), 2);
     desk.consumer.set_held(at(290), false);
     desk.asks();

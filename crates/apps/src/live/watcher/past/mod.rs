@@ -4,7 +4,7 @@
 //!  index t=… ──▶ key sample ≤ t ──▶ all up to the sample at t ──▶ its time is now ──▶ the others follow in their rhythm
 //! ```
 //!
-//! The first sample shown is the last one captured at or before the time; those before it are only decoded. A sample
+//! The first sample shown is the last one presented at or before the time; those presented before it are only decoded. A sample
 //! that is late makes the clock wait; one that cannot be had is passed over at the next key sample.
 
 mod track;
@@ -104,6 +104,8 @@ pub(super) struct Player {
     started_at: Instant,
     parts: Vec<Part>,
     anchor: Option<Anchor>,
+    /// The presentation time of the first sample to show.
+    shows_from: Timestamp,
     /// Where archived samples are found.
     delegation: Option<Name>,
     outputs: std::collections::VecDeque<Output>,
@@ -113,7 +115,12 @@ impl Player {
     /// Plays `wanted` from `from` on; the first stream is the one that others follow.
     pub(super) fn new(now: Instant, from: Timestamp, wanted: Vec<Wanted>) -> Self {
         let parts = wanted.into_iter().map(|wanted| Part {
-            request: Some(Request::new(now, Question::Begin, &wanted.stream, from)),
+            request: Some(Request::new(
+                now,
+                Question::Begin,
+                &wanted.stream,
+                wanted.decodes_by(from),
+            )),
             wanted,
             track: None,
             last: None,
@@ -123,6 +130,7 @@ impl Player {
             started_at: now,
             parts: parts.collect(),
             anchor: None,
+            shows_from: from,
             delegation: None,
             outputs: std::collections::VecDeque::new(),
         }
@@ -335,19 +343,20 @@ impl Player {
         };
         let Some((published_at, shown_at)) = self.anchor else {
             let queue = track.queue();
-            let shown = queue
+            let in_time = queue
                 .iter()
-                .rev()
-                .find(|w| w.header.captured_at <= self.from);
+                .filter(|w| w.header.presented_at() <= self.from);
+            let shown = in_time.max_by_key(|w| (w.header.presented_at(), w.sequence));
             // Not before a later sample shows that none is missing between, or everything that exists is here.
             let is_settled =
                 queue.iter().any(|w| w.header.captured_at > self.from) || track.is_idle();
             let first = shown.or_else(|| queue.front());
             if let Some(first) = first.filter(|_| is_settled) {
                 let header = &first.header;
-                self.anchor = Some((header.published_at(), now + FIRST_LEAD));
-                self.outputs.push_back(Output::Playing(header.captured_at));
-                let from = header.published_at();
+                let from = header.published_at() + header.composition_offset;
+                self.anchor = Some((from, now + FIRST_LEAD));
+                self.shows_from = header.presented_at();
+                self.outputs.push_back(Output::Playing(self.shows_from));
                 let others = self.parts.iter_mut().filter_map(|part| part.track.as_mut());
                 others.for_each(|track| track.drop_before(from));
             }
@@ -362,6 +371,7 @@ impl Player {
             } else if due_at > now + READ_AHEAD * 2 || (next.is_reset && due_at < now) {
                 // Behind a gap playback goes on at once.
                 self.anchor = Some((next.header.published_at(), now + FIRST_LEAD));
+                self.shows_from = next.header.presented_at();
             }
         }
     }
@@ -421,11 +431,11 @@ impl Player {
                     self.outputs.push_back(Output::Discontinuity(track.kind));
                 }
                 let published_at = whole.header.published_at();
-                // What comes before the first is decoded and never shown.
-                let decode_only = published_at < anchor.0;
+                // What is shown before the first is decoded and never shown.
+                let decode_only = whole.header.presented_at() < self.shows_from;
                 let at = match decode_only {
                     true => self.started_at,
-                    false => render_at(anchor, published_at),
+                    false => render_at(anchor, published_at + whole.header.composition_offset),
                 };
                 part.last = Some((whole.header.captured_at, at));
                 let sample = Sample {
@@ -450,6 +460,13 @@ impl Player {
 
     pub(super) fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
+    }
+}
+
+impl Wanted {
+    /// The decoding time of the last key sample that is presented by `time`.
+    fn decodes_by(&self, time: Timestamp) -> Timestamp {
+        Timestamp::from_micros(time.as_micros().saturating_sub(self.rung.reorder_delay))
     }
 }
 

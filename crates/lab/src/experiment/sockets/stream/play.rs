@@ -114,6 +114,7 @@ async fn feed(
             position: frame.position,
             key: frame.key,
             captured_at: wall,
+            composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload: frame.payload.clone(),
         };

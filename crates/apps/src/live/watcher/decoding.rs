@@ -1,0 +1,173 @@
+//! What a decoder has of one stream: which pictures it cannot decode, and which were shown before.
+//!
+//! ```text
+//!   decoding order       … B₅ P₈ │ I₁₂ B₉ B₁₀ B₁₁ P₁₆
+//!   joined at I₁₂                  ▲   └─────────┴── leading pictures: they need P₈, so they are left out
+//! ```
+
+use namecast_stream::consumer::Shown;
+use namecast_stream::{SampleHeader, StreamInfo};
+use namecast_units::Timestamp;
+
+/// The decoder of one stream, as far as frames that were delivered tell of it.
+#[derive(Debug, Default)]
+pub(super) struct Decoding {
+    /// The rung of the last frame.
+    rung: String,
+    /// The position that continues it; `None` where nothing does.
+    next: Option<u64>,
+    /// Of a group that does not continue the one before: when its key frame is presented. Earlier pictures of it need others.
+    begins_at: Option<Timestamp>,
+    /// What was shown before playback changed over, and may come again.
+    shown: Option<Shown>,
+}
+
+impl Decoding {
+    /// Records that the decoder has nothing any more.
+    pub(super) const fn reset(&mut self) {
+        self.next = None;
+    }
+
+    /// What `shown` covers comes again, to go on from there.
+    pub(super) const fn repeat(&mut self, shown: Option<Shown>) {
+        self.shown = shown;
+    }
+
+    /// Takes the next frame in decoding order. Returns whether it can be decoded.
+    pub(super) fn takes(&mut self, rung: &str, is_key: bool, header: &SampleHeader) -> bool {
+        let continues = self.rung == rung && self.next == Some(header.position);
+        if self.rung != rung {
+            rung.clone_into(&mut self.rung);
+        }
+        self.next = header.position.checked_add(1);
+        if is_key {
+            self.begins_at = (!continues).then(|| header.presented_at());
+            return true;
+        }
+        self.begins_at
+            .is_none_or(|begins_at| header.presented_at() >= begins_at)
+    }
+
+    /// Returns whether the sample of `header` was shown at another rung, so that it is only decoded.
+    pub(super) fn is_again(&mut self, header: &SampleHeader) -> bool {
+        let Some(shown) = self.shown else {
+            return false;
+        };
+        let is_again = shown.covers(header);
+        if !is_again && header.captured_at > shown.presented_at {
+            // All that is decoded from here on is presented later.
+            self.shown = None;
+        }
+        is_again
+    }
+}
+
+/// Returns how far `stream` is shown with the sample of `header`. Rungs that differ in the order of decoding have no position in
+/// common.
+pub(super) fn shown_with(
+    stream: &StreamInfo,
+    before: Option<Shown>,
+    header: &SampleHeader,
+) -> Shown {
+    let presented_at = header.presented_at();
+    let delays = stream.rungs.iter().map(|rung| rung.reorder_delay());
+    let most = delays.max().unwrap_or_default();
+    let latest = before.map(|shown| shown.presented_at);
+    // What is earlier than reordering explains is of a clock that was set back.
+    let latest = latest.filter(|at| at.since(presented_at) <= most);
+    Shown {
+        position: most.is_zero().then_some(header.position),
+        presented_at: latest.map_or(presented_at, |at| at.max(presented_at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::time::Duration;
+
+    use namecast_units::Timestamp;
+
+    use super::*;
+
+    const WALL: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
+
+    /// The picture at `position` in decoding order, number `picture` in the order of presentation: 40 ms each.
+    fn header(position: u64, picture: u64) -> SampleHeader {
+        let at = |number: u64| WALL + Duration::from_millis(number * 40);
+        // A depth of two.
+        let (decoded_at, presented_at) = (at(position), at(picture + 2));
+        SampleHeader {
+            captured_at: decoded_at,
+            composition_offset: presented_at.since(decoded_at),
+            encoded_after: Duration::ZERO,
+            published_after: Duration::ZERO,
+            position,
+            other_sequence: 0,
+            payload_size: 1,
+            shard_size: None,
+            parity_count: 0,
+            asked: None,
+        }
+    }
+
+    /// I₁₂ at position 10 is shown after B₁₀ and B₁₁ of positions 11 and 12; P₁₆ follows at 13, B₁₄ at 14.
+    fn open_group(decoding: &mut Decoding, rung: &str) -> Vec<bool> {
+        let pictures = [(10, 12), (11, 10), (12, 11), (13, 16), (14, 14)];
+        let take = |(position, picture)| {
+            let header = header(position, picture);
+            decoding.takes(rung, position == 10, &header)
+        };
+        pictures.map(take).to_vec()
+    }
+
+    #[test]
+    fn leading_pictures_are_decoded_only_behind_the_group_that_they_need() {
+        let mut decoding = Decoding::default();
+        let joined = [true, false, false, true, true];
+        assert_eq!(open_group(&mut decoding, "copy"), joined);
+        // A gap, another rung, a decoder that was lost.
+        assert_eq!(open_group(&mut decoding, "copy"), joined);
+        let before = header(9, 9);
+        decoding.takes("300k", false, &before);
+        assert_eq!(open_group(&mut decoding, "copy"), joined);
+        decoding.takes("copy", false, &before);
+        decoding.reset();
+        assert_eq!(open_group(&mut decoding, "copy"), joined);
+        decoding.takes("copy", false, &before);
+        assert_eq!(open_group(&mut decoding, "copy"), [true; 5]);
+    }
+
+    /// P₈ was shown, B₅ to B₇ were not: they are only decoded, since a picture after them was shown. P₉ ends it.
+    #[test]
+    fn what_was_shown_is_decoded_again_and_not_shown() {
+        let mut decoding = Decoding::default();
+        assert!(!decoding.is_again(&header(3, 3)));
+        let shown = Shown {
+            position: None,
+            presented_at: header(5, 8).presented_at(),
+        };
+        decoding.repeat(Some(shown));
+        let pictures = [(4, 4), (5, 8), (6, 12), (7, 6), (8, 9), (11, 8)];
+        let again =
+            pictures.map(|(position, picture)| decoding.is_again(&header(position, picture)));
+        assert_eq!(again, [true, true, false, true, false, false]);
+    }
+
+    #[test]
+    fn the_latest_presentation_counts_and_a_clock_set_back_is_followed() {
+        let mut stream = StreamInfo::data("video", 25, 1_000);
+        let with = |stream: &StreamInfo, before, position, picture| {
+            shown_with(stream, before, &header(position, picture))
+        };
+        let last = with(&stream, None, 5, 5);
+        assert_eq!(last.position, Some(5));
+        stream.rungs[0].reorder_delay = 80_000;
+        let p8 = with(&stream, None, 5, 8);
+        assert_eq!(p8.position, None);
+        let b6 = with(&stream, Some(p8), 6, 6);
+        assert_eq!(b6.presented_at, header(5, 8).presented_at());
+        // 80 ms and no more.
+        let set_back = with(&stream, Some(p8), 5, 5);
+        assert_eq!(set_back.presented_at, header(5, 5).presented_at());
+    }
+}

@@ -297,8 +297,12 @@ fn bad_inputs_are_explained(directory: &Path) {
     ));
     let film = directory.join("late.mp4");
     make_rung(&film, "300k", "15", "main");
-    let refused = Ingest::start(&outside(Input::File(film.clone()), "copy")).unwrap_err();
-    assert!(refused.to_string().contains("-bf 0"), "{refused}");
+    let mut config = outside(Input::File(film.clone()), "copy");
+    config.wish.refuses_b_frames = true;
+    let refused = Ingest::start(&config).unwrap_err();
+    assert!(refused.to_string().contains("B-frames"), "{refused}");
+    let refused = start(Input::File(directory.to_owned()));
+    assert!(matches!(refused, IngestError::Folder(_)), "{refused}");
     let protected = directory.join("protected.mp4");
     let copied = "-c copy -encryption_scheme cenc-aes-ctr -encryption_kid 00112233445566778899aabbccddeeff -encryption_key 00112233445566778899aabbccddeeff";
     let mut command = Command::new("ffmpeg");
@@ -379,6 +383,49 @@ async fn films_are_passed_through(directory: &Path, (seconds, group): (usize, us
         let same = &copy[position];
         assert_eq!((frame.key, frame.captured_at), (same.key, same.captured_at));
     }
+}
+
+/// A film as ffmpeg makes it unless it is told otherwise, with pictures that are decoded before others which are shown earlier:
+/// each frame comes once, in decoding order, and is presented 40 ms after the one shown before it; no frame waits longer than
+/// reordering takes. So does each that is encoded beside it.
+async fn films_with_b_frames_play_at_their_speed(directory: &Path) {
+    let film = directory.join("ordinary.mp4");
+    let arguments = "-loglevel error -f lavfi -i testsrc2=size=640x360:rate=25:duration=3 -f lavfi -i sine=duration=3 \
+                     -pix_fmt yuv420p -c:v libx264 -b:v 1M -g 50 -c:a aac";
+    let mut command = Command::new("ffmpeg");
+    command.args(arguments.split_whitespace()).arg(&film);
+    assert!(command.status().unwrap().success());
+    let mut ingest = Ingest::start(&outside(Input::File(film), "")).unwrap();
+    let video = ingest.video().unwrap().clone();
+    // P4 is decoded before B2, b1 and b3: b1 waits for it for three frames.
+    assert_eq!(video.reorder_delay, Duration::from_millis(120));
+    let mut frames: [Vec<MediaFrame>; 2] = Default::default();
+    while let Some(event) = next(&mut ingest).await {
+        match event {
+            MediaEvent::Frame(frame) if frame.stream == StreamKind::Video => {
+                frames[frame.rung].push(frame);
+            }
+            MediaEvent::Trouble(text) => panic!("{text}"),
+            MediaEvent::Frame(_) => {}
+            MediaEvent::Ended { error, .. } => assert!(error.is_none(), "{error:?}"),
+        }
+    }
+    let [_, copy] = &frames;
+    assert_eq!(copy.len(), 75);
+    let positions = copy.iter().map(|frame| frame.position);
+    assert!(positions.eq(0..75));
+    let mut presented: Vec<_> = copy
+        .iter()
+        .map(|frame| (frame.captured_at + frame.composition_offset).as_micros())
+        .collect();
+    assert!(!presented.is_sorted());
+    presented.sort_unstable();
+    let gaps = presented.windows(2).map(|pair| pair[1] - pair[0]);
+    // A machine that is held up for more than a second begins anew, all else keeps its time.
+    let even = gaps.filter(|gap| (39_990..=40_010).contains(gap)).count();
+    assert!(even >= 72, "{even}: {presented:?}");
+    let longest = copy.iter().map(|frame| frame.composition_offset).max();
+    assert!(longest <= Some(Duration::from_millis(201)), "{longest:?}");
 }
 
 /// The units of an H.264 stream, but for start codes.
@@ -781,6 +828,7 @@ async fn ingest_with_ffmpeg() {
         for film in [(2, 30), (3, 170)] {
             films_are_passed_through(&same, film).await;
         }
+        films_with_b_frames_play_at_their_speed(&same).await;
         other_codecs_are_passed_through(&same).await;
         late_sound_is_published().await;
         changes_and_damage_are_said_and_counted().await;

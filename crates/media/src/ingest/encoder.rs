@@ -289,7 +289,7 @@ impl<R: Read> Output<R> {
     fn emit(&mut self, frame: NutFrame, stamp: Stamp) {
         let encoded_at = clock::wall();
         let presentation = self.presentation.as_mut();
-        let presented_at = presentation.and_then(|it| it.time(stamp.captured_at, encoded_at));
+        let presented_at = presentation.and_then(|it| it.time(stamp.number, encoded_at));
         let (captured_at, composition_offset) = timed(stamp.captured_at, encoded_at, presented_at);
         self.sink.frame(MediaFrame {
             stream: self.stream,

@@ -48,22 +48,15 @@ impl Origin {
         Timestamp::from_micros(micros)
     }
 
-    /// Returns how long after capture it is presented, if pictures come out of order.
-    pub(super) fn presented_after(&self) -> Option<Duration> {
-        let presented = self.presented.load(Ordering::Relaxed);
-        let captured = self.captured.load(Ordering::Relaxed);
-        (presented != UNKNOWN).then(|| micros(presented.saturating_sub(captured)))
+    /// Returns when what the source presents at `pts` microseconds is presented, if pictures come out of order.
+    fn presented_at(&self, pts: u64) -> Option<Timestamp> {
+        let ahead = self.presented.load(Ordering::Relaxed);
+        (ahead != UNKNOWN).then(|| Timestamp::from_micros(pts.saturating_add_signed(ahead)))
     }
 
     /// Returns the times of what is presented at `pts` microseconds of the source and handed over at `at`, as [`timed`] does.
     pub(super) fn timed(&self, pts: u64, at: Timestamp) -> (Timestamp, Duration) {
-        let captured_at = self.at(pts);
-        let presented_after = self.presented_after();
-        timed(
-            captured_at,
-            at,
-            presented_after.map(|after| captured_at + after),
-        )
+        timed(self.at(pts), at, self.presented_at(pts))
     }
 
     fn set(&self, captured: i64, presented: Option<i64>) {
@@ -71,10 +64,6 @@ impl Origin {
         self.presented
             .store(presented.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }
-}
-
-fn micros(count: i64) -> Duration {
-    Duration::from_micros(u64::try_from(count).unwrap_or(0))
 }
 
 /// Returns the times of a frame that was captured and is handed over then: when it was captured or decoded, and its composition
@@ -98,7 +87,7 @@ const MAX_ENCODING: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(in super::super) struct Presentation {
     origin: Arc<Origin>,
-    /// The most by which they left after capture lately, in microseconds with its sign turned.
+    /// The most by which they left after they should be presented lately, in microseconds with its sign turned.
     latest: Least,
 }
 
@@ -111,19 +100,16 @@ impl Presentation {
         }
     }
 
-    /// Returns when to present a frame that left the encoder at `encoded_at`; `None`: when it is published, as the source's pictures
-    /// come in the order in which they are shown.
-    pub(in super::super) fn time(
-        &mut self,
-        captured_at: Timestamp,
-        encoded_at: Timestamp,
-    ) -> Option<Timestamp> {
-        let after = self.origin.presented_after()?;
-        let late = encoded_at.micros_since(captured_at);
+    /// Returns when to present a frame of `pts` microseconds of the source that left the encoder at `encoded_at`; `None`: when it is
+    /// published, as the source's pictures come in the order in which they are shown.
+    pub(in super::super) fn time(&mut self, pts: u64, encoded_at: Timestamp) -> Option<Timestamp> {
+        let presented_at = self.origin.presented_at(pts)?;
+        let late = encoded_at.micros_since(presented_at);
         let (at, window) = (encoded_at.as_micros(), REORDERED_WINDOW);
         self.latest.push(at, late.saturating_neg(), window);
-        let latest = self.latest.get().map_or(Duration::ZERO, |it| micros(-it));
-        Some(captured_at + latest.clamp(after, after + MAX_ENCODING))
+        let latest = self.latest.get().map_or(0, i64::saturating_neg);
+        let latest = Duration::from_micros(u64::try_from(latest).unwrap_or(0));
+        Some(presented_at + latest.min(MAX_ENCODING))
     }
 }
 
@@ -159,31 +145,82 @@ impl Least {
 struct StreamClock {
     /// By decoding times, which go on evenly.
     decoded: Least,
-    /// By presentation times: the least, and the most with its sign turned.
+    /// By presentation times.
     presented: Least,
-    latest: Least,
-    is_reordered: bool,
+    order: Reordering,
+    /// Packets so far.
+    count: u32,
 }
+
+/// Packets after which arrivals have shown in which bursts pictures come.
+const MIN_BURSTS: u32 = 16;
 
 impl StreamClock {
     fn on_packet(&mut self, packet: &Packet, arrived: u64) {
-        self.is_reordered |= packet.pts > packet.dts;
-        let window = match self.is_reordered {
-            true => REORDERED_WINDOW,
-            false => WINDOW,
+        self.order.on_packet(packet);
+        let window = match self.order.delay {
+            0 => WINDOW,
+            _ => REORDERED_WINDOW,
         };
         let ahead = difference(arrived, packet.dts);
         if self.decoded.get().is_some_and(|it| ahead - it > MAX_LAG) {
-            let is_reordered = self.is_reordered;
-            *self = Self {
-                is_reordered,
-                ..Self::default()
-            };
+            (self.decoded, self.presented, self.count) = Default::default();
         }
-        let ahead_of_presentation = difference(arrived, packet.pts);
         self.decoded.push(arrived, ahead, window);
-        self.presented.push(arrived, ahead_of_presentation, window);
-        self.latest.push(arrived, -ahead_of_presentation, window);
+        let ahead = difference(arrived, packet.pts);
+        self.presented.push(arrived, ahead, window);
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// Returns by how much our clock is ahead of the source's presentation times when pictures can be presented evenly, if they come
+    /// out of order: each has come by then, whether they come at their decoding times, or all together once the last of them can be
+    /// encoded.
+    fn latest(&self) -> Option<i64> {
+        let Reordering {
+            delay, min_offset, ..
+        } = self.order;
+        if delay == 0 {
+            return None;
+        }
+        let by_decoding = self.decoded.get()? - signed(min_offset?);
+        let in_bursts = self.presented.get()? + signed(delay);
+        Some(match self.count < MIN_BURSTS {
+            true => by_decoding,
+            false => by_decoding.max(in_bursts),
+        })
+    }
+}
+
+fn signed(micros: u64) -> i64 {
+    i64::try_from(micros).unwrap_or(i64::MAX)
+}
+
+/// How far the order of decoding is from that of presentation, in microseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reordering {
+    latest_pts: u64,
+    /// The most by which a picture is presented before one that is decoded before it.
+    delay: u64,
+    /// The least by which a picture is presented after it is decoded.
+    min_offset: Option<u64>,
+}
+
+/// Sixteen pictures at 2 a second are the most that is reordered, in microseconds.
+const MAX_REORDERING: u64 = 8_000_000;
+
+impl Reordering {
+    fn on_packet(&mut self, packet: &Packet) {
+        self.latest_pts = self.latest_pts.max(packet.pts);
+        let delay = self.latest_pts - packet.pts;
+        // What goes back further has jumped.
+        if delay <= MAX_REORDERING {
+            self.delay = self.delay.max(delay);
+        } else {
+            self.latest_pts = packet.pts;
+        }
+        let offset = packet.pts.saturating_sub(packet.dts);
+        let known = self.min_offset.unwrap_or(offset);
+        self.min_offset = Some(known.min(offset));
     }
 }
 
@@ -196,6 +233,12 @@ pub(super) struct CaptureClock {
 }
 
 impl CaptureClock {
+    /// Learns the order of pictures from the first of them, before they are due.
+    pub(super) fn expect<'a>(&mut self, pictures: impl Iterator<Item = &'a Packet>) {
+        pictures.for_each(|packet| self.pictures.order.on_packet(packet));
+        self.pictures.order.latest_pts = 0;
+    }
+
     /// Makes times follow arrivals, for raw pictures: theirs are made up by a rate that the source may not keep.
     pub(super) fn follow_rate(&mut self, packet: &mut Packet) {
         self.rate.correct(packet);
@@ -221,10 +264,10 @@ impl CaptureClock {
         };
         let other = other.presented.get();
         let together = other.filter(|other| other.abs_diff(least) <= MAX_APART);
-        let is_presented = self.pictures.is_reordered && (is_video || together.is_some());
-        let latest = self.pictures.latest.get().filter(|_| is_presented);
+        let latest = self.pictures.latest();
+        let latest = latest.filter(|_| is_video || together.is_some());
         let captured = together.map_or(least, |other| other.min(least));
-        origin.set(captured, latest.map(|it| -it));
+        origin.set(captured, latest);
     }
 }
 
@@ -348,8 +391,8 @@ mod tests {
         clock.on_packet(is_video, packet, packet.arrived_at, &origin);
         let at = origin.at(packet.pts);
         assert!(at <= packet.arrived_at);
-        let presented = origin.presented_after();
-        let presented = presented.map(|it| it.as_micros() as u64 / 1_000);
+        let presented = origin.presented_at(packet.pts);
+        let presented = presented.map(|it| it.since(at).as_micros() as u64 / 1_000);
         (difference(at.as_micros(), WALL) / 1_000, presented)
     }
 
@@ -367,32 +410,64 @@ mod tests {
         assert_eq!(times, [(30, None), (40, None), (80, None), (120, None)]);
     }
 
-    /// I0 comes at 0, P4 with B2, b1 and b3 once it is captured, at 160 ms: b1 is presented 120 ms after its capture, so all are.
+    /// Decoding and presentation times of I0 P4 B2 b1 b3, in frames; P4 is decoded before three that are shown before it.
+    const ORDER: [(u64, u64); 5] = [(0, 2), (1, 6), (2, 4), (3, 3), (4, 5)];
+
+    /// I0 comes at once, the others of a group when P4 is captured, at 160 ms: b1 can be presented 120 ms after its capture, so all
+    /// are, once it is known in which bursts they come. Sound by the same clock waits as long.
     #[test]
-    fn pictures_out_of_order_are_presented_evenly() {
+    fn pictures_that_come_in_bursts_are_presented_evenly() {
         let mut clock = CaptureClock::default();
-        let order = [
-            (0, 0, 0),
-            (40, 240, 160),
-            (80, 160, 160),
-            (120, 120, 160),
-            (160, 200, 160),
-        ];
-        // Presentation times are 80 ms after capture by the source's clock, so that none comes before its decoding time.
-        let group = |clock: &mut CaptureClock, from: u64| {
-            order.map(|(dts, pts, arrived)| {
-                let pts = if pts == 0 { 80 } else { pts };
-                captured(clock, true, &packet(from + dts, from + pts, from + arrived))
+        let group = |clock: &mut CaptureClock, number: u64| {
+            ORDER.map(|(dts, pts)| {
+                let arrived = number * 200 + if dts == 0 { 0 } else { 160 };
+                let [dts, pts] = [dts, pts].map(|it| number * 200 + it * 40);
+                let (at, presented) = captured(clock, true, &packet(dts, pts, arrived));
+                (at - number as i64 * 200, presented)
             })
         };
-        group(&mut clock, 0);
-        let second = group(&mut clock, 200);
-        let times: Vec<_> = second.iter().map(|&(at, _)| at - 200).collect();
-        assert_eq!(times, [0, 160, 80, 40, 120]);
-        assert!(second.iter().all(|&(_, presented)| presented == Some(120)));
-        // Sound by the same clock waits as long.
-        let (at, presented) = captured(&mut clock, false, &packet(480, 480, 400));
-        assert_eq!((at, presented), (400, Some(120)));
+        (0..4).for_each(|number| {
+            group(&mut clock, number);
+        });
+        let fifth = group(&mut clock, 4);
+        assert_eq!(fifth.map(|(at, _)| at), [0, 160, 80, 40, 120]);
+        assert!(
+            fifth.iter().all(|&(_, after)| after == Some(120)),
+            "{fifth:?}"
+        );
+        let sound = captured(&mut clock, false, &packet(1_080, 1_080, 1_000));
+        assert_eq!(sound, (1_000, Some(120)));
+    }
+
+    /// Pictures that come at their decoding times are presented at their presentation times, from the first on.
+    #[test]
+    fn pictures_that_come_at_their_decoding_times_are_presented_evenly() {
+        let mut clock = CaptureClock::default();
+        let packets = ORDER.map(|(dts, pts)| packet(dts * 40, pts * 40, dts * 40 + 7));
+        clock.expect(packets.iter());
+        for packet in &packets {
+            let origin = Origin::default();
+            clock.on_packet(true, packet, packet.arrived_at, &origin);
+            let at = origin.presented_at(packet.pts).unwrap();
+            assert_eq!(at.as_micros(), WALL + packet.pts + 7_000);
+            let (decoded, offset) = origin.timed(packet.pts, packet.arrived_at);
+            assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
+        }
+    }
+
+    /// An encoder that takes 90 ms once delays those after it as long: they stay even.
+    #[test]
+    fn frames_that_are_encoded_are_presented_evenly() {
+        let origin = Arc::new(Origin::default());
+        let mut presentation = Presentation::new(Arc::clone(&origin));
+        assert_eq!(presentation.time(0, Timestamp::default()), None);
+        origin.set(0, Some(50_000));
+        let mut after = |pts: u64, encoded: u64| {
+            let at = presentation.time(pts * 1_000, Timestamp::from_micros(encoded * 1_000));
+            at.unwrap().as_micros() / 1_000 - pts
+        };
+        assert_eq!([after(0, 20), after(40, 130), after(80, 100)], [50, 90, 90]);
+        assert_eq!(after(120, 9_000), 550);
     }
 
     /// Sound counts from ten seconds later than the pictures that it belongs to: arrivals tell, for each.

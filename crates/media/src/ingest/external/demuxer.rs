@@ -263,12 +263,18 @@ impl Demuxer {
         if first.is_empty() {
             return Err(self.unreadable());
         }
+        // What it says of the way in, people need not hear: the input was understood.
+        self.heard = self.reading.lines_said();
+        for (number, stream) in streams.iter_mut().enumerate() {
+            if matches!(stream.class, NutClass::Video(..)) {
+                let pictures = first.iter().filter(|packet| packet.stream == number);
+                stream.decode_delay = stream.decode_delay.max(reorder_depth(pictures));
+            }
+        }
         let description = self.described();
         if self.continuity.gaps == Gaps::Meant {
             self.continuity.gaps = Gaps::of_file(&description.format);
         }
-        // What it says of the way in, people need not hear: the input was understood.
-        self.heard = self.reading.lines_said();
         Ok(Opened {
             demuxer: self,
             streams,
@@ -338,6 +344,17 @@ impl Demuxer {
         let input = self.label.clone();
         IngestError::Unreadable { input, said }
     }
+}
+
+/// Returns how many of these pictures at most are decoded before one that is shown before them.
+fn reorder_depth<'a>(pictures: impl Iterator<Item = &'a Packet>) -> u64 {
+    let (mut times, mut depth) = (Vec::new(), 0);
+    for picture in pictures {
+        let later = times.iter().filter(|&&pts| pts > picture.pts).count();
+        depth = depth.max(later as u64);
+        times.push(picture.pts);
+    }
+    depth
 }
 
 /// Sound that the ffmpeg which opens the input encodes.
@@ -434,6 +451,29 @@ mod tests {
 
     use super::*;
     use crate::nut::writer::{file_header, put_frame};
+
+    /// I0 P4 B2 b1 b3: P4 and B2 are decoded before b1.
+    #[test]
+    fn order_of_decoding_tells_the_depth() {
+        let depth = |order: &[u64]| {
+            let picture = |&pts: &u64| Packet {
+                stream: 0,
+                dts: 0,
+                pts,
+                duration: 0,
+                key: false,
+                is_cut: false,
+                has_side_data: false,
+                payload: Bytes::new(),
+                arrived_at: Timestamp::default(),
+            };
+            let pictures: Vec<_> = order.iter().map(picture).collect();
+            reorder_depth(pictures.iter())
+        };
+        assert_eq!(depth(&[0, 4, 2, 1, 3, 8, 6, 5, 7]), 2);
+        assert_eq!(depth(&[0, 1, 2]), 0);
+        assert_eq!(depth(&[]), 0);
+    }
 
     /// Sound that is encoded comes by its own pipe, here before any picture.
     #[test]

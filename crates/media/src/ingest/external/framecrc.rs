@@ -17,8 +17,9 @@ const KEY: u32 = 1;
 const DISCARDED: u32 = 4;
 /// What stands for an unknown time.
 const NO_TIME: i64 = i64::MIN;
-/// Size of a palette, which some codecs send along with each packet, in octets.
+/// Size of a palette, which some codecs send along with each packet, and least size of parameters, in octets.
 const PALETTE: u32 = 1_024;
+const MIN_PARAMETERS: u32 = 16;
 
 /// What a line says of one packet. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,16 +58,16 @@ impl Lines {
         let unit = *self.units.get(&stream)?;
         let (decoded_at, _presented_at) = (number()?, number()?);
         let (duration, size) = (number()?, usize::try_from(number()?).ok()?);
-        let (mut flags, mut side_data) = (KEY, None);
+        let (mut flags, mut has_side_data) = (KEY, false);
         // The checksum stands before them.
         let mut parts = parts.skip(1);
         while let Some(part) = parts.next() {
             if let Some(hexadecimal) = part.strip_prefix("F=0x") {
                 flags = u32::from_str_radix(hexadecimal, 16).ok()?;
             } else if part.starts_with("S=") {
-                // Newer versions name it first.
-                side_data = parts.find_map(|part| part.parse::<u32>().ok());
-                break;
+                // Sizes; newer versions name each, and add its checksum.
+                let mut sizes = parts.by_ref().filter_map(|part| part.parse::<u32>().ok());
+                has_side_data = sizes.any(|size| size >= MIN_PARAMETERS && size != PALETTE);
             }
         }
         Some(PacketLine {
@@ -78,7 +79,7 @@ impl Lines {
             size,
             key: flags & KEY != 0,
             is_cut: flags & DISCARDED != 0,
-            has_side_data: side_data.is_some_and(|size| size != PALETTE),
+            has_side_data,
         })
     }
 
@@ -128,7 +129,7 @@ mod tests {
         let sound =
             "1,    4408976,    4408976,     1024,      258, 0x2c5b786a, F=0x5, S=1,       10";
         let sound = lines.read(sound).unwrap();
-        assert!(sound.key && sound.is_cut && sound.has_side_data);
+        assert!(sound.key && sound.is_cut && !sound.has_side_data);
         assert_eq!(sound.decoded_at, Some(99_976_780));
         let named =
             "0, -1024, 0, 512, 4586, 0xf845cd9e, F=0x0, S=1, Encryption info, 72, 0x4d960fdd";

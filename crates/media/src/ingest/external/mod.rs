@@ -158,6 +158,7 @@ impl External {
             let resolved = pictures.resolve(&input, &config.wish, encoder)?;
             (video, copied, note) = (Some(resolved.video), resolved.copied, resolved.note);
             preparation = pictures.preparation();
+            preparation.is_live = !matches!(config.input, Input::File(_));
         }
         let wanted = config.audio.as_ref();
         let audio = wanted.and_then(|audio| opened.sound(audio, &config.wish));
@@ -503,6 +504,7 @@ impl Feed {
         self.sound_is_ready = depth == Depth::EncodedSound;
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
+        self.clock.expect(first.iter().filter(|it| is_video(it)));
         let skipped = match self.pace {
             Pace::Live => newest.unwrap_or(0),
             Pace::File(..) => 0,

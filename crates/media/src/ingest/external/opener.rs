@@ -116,7 +116,7 @@ fn encoded_sound(config: &IngestConfig) -> String {
     )
 }
 
-/// Options of the input, and its name. Times stay as they are in it: jumps are bridged later, when it is known what they are.
+/// Options of the input, and its name.
 fn input(config: &IngestConfig, looped: bool, depth: Depth) -> (String, OsString) {
     let live = depth.options();
     let (options, input): (_, OsString) = match &config.input {
@@ -139,7 +139,7 @@ fn input(config: &IngestConfig, looped: bool, depth: Depth) -> (String, OsString
         }
         Input::StandardInput | Input::Test => (format!("{live} -fflags +genpts"), "pipe:0".into()),
     };
-    (format!("-copyts {options}"), input)
+    (options, input)
 }
 
 /// Options for a device: pictures in the size and as often as they are wished, or as it gives them.

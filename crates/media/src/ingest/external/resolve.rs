@@ -199,6 +199,7 @@ impl Pictures<'_> {
             is_interlaced: self.described.is_interlaced,
             pixel_aspect: self.pixel_aspect(),
             colours: self.described.colours.clone(),
+            is_live: false,
             begins_at: shown.map(|packet| packet.pts).min().filter(|_| has_cuts),
         }
     }

@@ -33,11 +33,13 @@ const NEVER: u32 = 100_000;
 /// Frames that may be inside an encoder before those after them are left out.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// How ffmpeg reads what it is fed. A decoder that is told to hold nothing back would lose frames that come out of order.
-fn input(stream: &NutStream) -> String {
-    let hurry = match stream.decode_delay {
-        0 => "-flags low_delay",
-        _ => "",
+/// How ffmpeg reads what it is fed. A decoder that is told to hold nothing back would lose frames that come out of order; where
+/// those are live, it decodes one after the other, as each further thread would hold back one more.
+fn input(stream: &NutStream, is_live: bool) -> String {
+    let hurry = match (stream.decode_delay, is_live) {
+        (0, _) => "-flags low_delay",
+        (_, true) => "-thread_type slice",
+        (_, false) => "",
     };
     format!("-probesize 32 -analyzeduration 0 {hurry} -copyts -f nut -i pipe:0")
 }
@@ -240,6 +242,8 @@ pub(super) struct Preparation {
     #[default((1, 1))]
     pub(super) pixel_aspect: (u32, u32),
     pub(super) colours: Colours,
+    /// Whether somebody waits for them.
+    pub(super) is_live: bool,
     /// Presentation time of the first picture that is shown, in microseconds, if an edit list cuts others away before it.
     pub(super) begins_at: Option<u64>,
 }
@@ -351,7 +355,7 @@ fn video_arguments(
     let options = preparation.options();
     let mut arguments: Vec<_> = words(device)
         .chain(words(&options))
-        .chain(words(&input(stream)))
+        .chain(words(&input(stream, preparation.is_live)))
         .collect();
     let splits: String = (0..rungs.len())
         .map(|index| format!("[s{index}]"))
@@ -384,7 +388,7 @@ fn audio_arguments(stream: &NutStream, config: &AudioConfig) -> Vec<OsString> {
     let line = format!(
         "{} -map 0:a:0 -af aresample=async=1000 -ac {} -ar {} {} \
          -write_index 0 -flush_packets 1 -f nut",
-        input(stream),
+        input(stream, true),
         config.channels,
         AudioConfig::SAMPLE_RATE,
         config.options(),

@@ -19,7 +19,7 @@ impl Container {
     /// ffmpeg's name of the demuxer.
     pub(in super::super) const fn demuxer(self) -> &'static str {
         match self {
-            Self::Flv => "flv",
+            Self::Flv => "live_flv",
             Self::MpegTs => "mpegts",
             Self::Nut => "nut",
         }

@@ -99,7 +99,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
                 Happened::Frame => {}
                 Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
-                    progress.say("The input is over.");
+                    progress.say("End of input");
                     break outcome;
                 }
             },

@@ -217,9 +217,9 @@ impl Pictures<'_> {
             let found = found.trim_end_matches('\0');
             let wanted = match codec {
                 Some(codec) => format!("only {codec} is wanted"),
-                None => "have it encoded with -c:v libx264".to_owned(),
+                None => "encode it with -c:v libx264 (ffmpeg) to avoid this".to_owned(),
             };
-            return Err(format!("the codec is {found}: {wanted}"));
+            return Err(format!("not every player decodes {found}: {wanted}"));
         }
         let is_ordered = self.first.is_sorted_by_key(|packet| packet.pts);
         if refuses_b_frames && (self.stream.decode_delay > 0 || !is_ordered) {

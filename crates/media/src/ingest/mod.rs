@@ -324,6 +324,11 @@ pub enum IngestError {
     /// A folder was named.
     #[error("{} is a folder: name a file in it", .0.display())]
     Folder(PathBuf),
+    /// A file does not come to the point.
+    #[error(
+        "{0} could not be opened within 5 s: its header does not end, or nothing comes; check that it is a film, and that it can be read"
+    )]
+    Endless(String),
     /// The file has no pictures.
     #[error("{0} has no pictures: choose a file with a video track")]
     NoPictures(String),

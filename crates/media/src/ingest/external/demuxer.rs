@@ -23,7 +23,7 @@ use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::continuity::{Continuity, Gaps};
 use super::framecrc::{Lines, MAX_LINE, PacketLine};
 use super::joiner::Joiner;
-use super::opener::{Depth, Opening, listening};
+use super::opener::{Depth, Opening, is_fetched, listening};
 use super::tap::Tap;
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
@@ -37,6 +37,10 @@ pub(super) const READ_SIZE: usize = 1 << 16;
 const LISTEN: Duration = Duration::from_millis(500);
 /// Of a live input, nothing for so long is said.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
+/// How long it may take until a file says what it holds.
+const OPENED: Duration = Duration::from_secs(5);
+/// Most packets that are listened to before an input is known.
+const MAX_FIRST: usize = 512;
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
@@ -64,6 +68,42 @@ pub(super) struct Packet {
     pub(super) arrived_at: Timestamp,
 }
 
+/// What is to be expected of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// All of it is there, or is fetched as it is wanted.
+    File,
+    /// It comes when it comes, all at once or as it is made.
+    Pipe,
+    Live,
+}
+
+impl Kind {
+    fn of(input: &Input) -> Self {
+        match input {
+            Input::File(_) => Self::File,
+            Input::Address(address) if is_fetched(address) => Self::File,
+            Input::StandardInput => Self::Pipe,
+            _ => Self::Live,
+        }
+    }
+}
+
+/// What comes faster than so many times its own speed is a file, if it comes for at least so long, in microseconds.
+const FASTER: u64 = 4;
+const MIN_FASTER: u64 = 2_000_000;
+
+/// Returns whether packets come much faster than they are played.
+pub(super) fn is_faster(packets: &[Packet]) -> bool {
+    let span = |time: fn(&Packet) -> u64| {
+        let times = packets.iter().map(time);
+        let (first, last) = (times.clone().min(), times.max());
+        last.unwrap_or(0) - first.unwrap_or(0)
+    };
+    let (played, came) = (span(|it| it.dts), span(|it| it.arrived_at.as_micros()));
+    played >= MIN_FASTER && came * FASTER < played
+}
+
 /// An input that is open.
 #[derive(Debug)]
 pub(super) struct Demuxer {
@@ -71,6 +111,7 @@ pub(super) struct Demuxer {
     packets: Receiver<Packet>,
     headers: Receiver<Vec<NutStream>>,
     continuity: Continuity,
+    kind: Kind,
     label: String,
     /// Lines of ffmpeg that are known.
     heard: u64,
@@ -190,8 +231,9 @@ impl Demuxer {
         config: &IngestConfig,
         reading: &Arc<Reading>,
     ) -> Self {
+        let kind = Kind::of(&config.input);
         let mut continuity = Continuity::default();
-        if matches!(config.input, Input::File(_)) {
+        if kind == Kind::File {
             continuity.gaps = Gaps::Meant;
         }
         let (header_sender, headers) = sync_channel(1);
@@ -216,14 +258,24 @@ impl Demuxer {
             packets,
             headers,
             continuity,
+            kind,
             label: config.input.to_string(),
             heard: 0,
         }
     }
 
     fn listen(mut self, depth: Depth) -> Result<Opened, IngestError> {
-        let Ok(mut streams) = self.headers.recv() else {
-            return Err(self.unreadable());
+        let headers = match self.kind {
+            Kind::File => self.headers.recv_timeout(OPENED),
+            Kind::Pipe | Kind::Live => self.headers.recv().map_err(Into::into),
+        };
+        let mut streams = match headers {
+            Ok(streams) => streams,
+            Err(RecvTimeoutError::Disconnected) => return Err(self.unreadable()),
+            Err(RecvTimeoutError::Timeout) => {
+                self.cut();
+                return Err(IngestError::Endless(self.label.clone()));
+            }
         };
         if depth == Depth::EncodedSound {
             streams.truncate(1);
@@ -242,7 +294,10 @@ impl Demuxer {
                 until.saturating_duration_since(Instant::now())
             });
             let has_enough = pictures >= MIN_PICTURES || !has_video;
-            if pictures >= MAX_PICTURES || first.len() == AHEAD || has_enough && left.is_zero() {
+            // Of a pipe it is seen by then whether it is live.
+            let is_known =
+                pictures >= MAX_PICTURES && (self.kind != Kind::Pipe || is_faster(&first));
+            if is_known || first.len() == MAX_FIRST || has_enough && left.is_zero() {
                 break;
             }
             let wait = if has_enough || until.is_none() {
@@ -272,7 +327,7 @@ impl Demuxer {
             }
         }
         let description = self.described();
-        if self.continuity.gaps == Gaps::Meant {
+        if self.kind == Kind::File {
             self.continuity.gaps = Gaps::of_file(&description.format);
         }
         Ok(Opened {

@@ -300,10 +300,6 @@ enum Pace {
 
 /// Formats of addresses whose segments come in bursts.
 const IN_SEGMENTS: [&str; 2] = ["hls", "dash"];
-/// What comes faster than so many times its own speed is a file, if it comes for at least so long, in microseconds.
-const FASTER: u64 = 4;
-const MIN_FASTER: u64 = 2_000_000;
-
 impl Pace {
     fn of(input: &Input, opened: &Opened) -> Self {
         let Description {
@@ -312,11 +308,10 @@ impl Pace {
         let has_end = duration.is_some();
         let is_file = match input {
             Input::File(_) => true,
-            Input::Address(address) => {
-                let is_fetched = opener::is_fetched(address);
-                is_fetched && (has_end || IN_SEGMENTS.contains(&format.as_str()))
+            Input::Address(address) if opener::is_fetched(address) => {
+                has_end || IN_SEGMENTS.contains(&format.as_str())
             }
-            Input::StandardInput => has_end || is_faster(&opened.first),
+            Input::StandardInput => has_end || demuxer::is_faster(&opened.first),
             _ => false,
         };
         match is_file {
@@ -324,17 +319,6 @@ impl Pace {
             false => Self::Live,
         }
     }
-}
-
-/// Returns whether packets come much faster than they are played.
-fn is_faster(packets: &[Packet]) -> bool {
-    let span = |time: fn(&Packet) -> u64| {
-        let times = packets.iter().map(time);
-        let (first, last) = (times.clone().min(), times.max());
-        last.unwrap_or(0) - first.unwrap_or(0)
-    };
-    let (played, came) = (span(|it| it.dts), span(|it| it.arrived_at.as_micros()));
-    played >= MIN_FASTER && came * FASTER < played
 }
 
 /// Formats without times: frames are counted by a rate that is stated or taken for granted.

@@ -170,7 +170,7 @@ function stages(some: Partial<StageTimes>): StageTimes {
 
 describe("why", () => {
   const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
-    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
+    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, reorder: 0, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
 
   test("names the main stage, and what to do about it", () => {
     expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
@@ -182,6 +182,7 @@ describe("why", () => {
   });
 
   test("loss comes before advice to turn down", () => {
+    expect(why(summary({ buffer: 300, encode: 100 }, { target: 100, reorder: 200 }))).toContain("takes 200 ms");
     expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("2.0 % of the last 10 s");
     expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.002 }))).toContain("turn the knob down");
   });

@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::process::ChildStdin;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use namecast_units::Timestamp;
+use namecast_units::{Duration, Timestamp};
 
 use super::codec;
 use super::ffmpeg::{Process, pipe_url, words};

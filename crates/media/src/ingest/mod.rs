@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use bytes::Bytes;
 use namecast_stream::SampleRate;
 pub use namecast_stream::StreamKind;
-use namecast_units::{Bitrate, Timestamp};
+use namecast_units::{Bitrate, Duration, Timestamp};
 use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 

@@ -165,14 +165,22 @@ fn has_all_pictures(frames: &[Frame], file: &Path) {
 
 #[test]
 fn reordered_pictures_keep_their_times_in_every_container() {
-    let film = film("2.4", "");
-    let frames = watched(&film, 0);
+    are_recorded_everywhere(&watched(&film("2.4", ""), 0));
+}
+
+#[test]
+fn open_groups_keep_their_times_in_every_container() {
+    let open = "-x264-params open-gop=1:min-keyint=25:scenecut=0";
+    are_recorded_everywhere(&watched(&film("2.4", open), 0));
+}
+
+fn are_recorded_everywhere(frames: &[Frame]) {
     let reordered = frames
         .iter()
         .filter(|it| it.composition_offset.as_micros() > 0);
     assert!(reordered.count() > 30, "x264 makes B-frames by default");
     let directory = tempfile::tempdir().unwrap();
-    let (frames, directory) = (&frames, directory.path());
+    let directory = directory.path();
     std::thread::scope(|scope| {
         for name in ["film.mp4", "film.mkv", "film.ts", "film.flv"] {
             scope.spawn(move || {

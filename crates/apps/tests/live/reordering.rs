@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use namecast_apps::live::watcher::{Frame, RungChoice, WatcherConfig};
+use namecast_apps::live::watcher::{Event, Frame, RungChoice, Seek, WatcherConfig};
 use namecast_stream::StreamKind;
 use namecast_units::{Bitrate, Instant};
 
@@ -182,4 +182,46 @@ fn a_link_that_becomes_slow_is_followed() {
     let after = shown.iter().filter(|(shown_at, ..)| *shown_at > at(20_000));
     let after: Vec<_> = after.cloned().collect();
     assert!(after.len() > 240, "{}", after.len());
+}
+
+/// Each picture of a group is found by its time, and by one 30 ms later, wherever it is in decoding order, and those after it
+/// follow without a gap.
+fn pictures_are_found(pyramid: Pyramid) {
+    for number in 52..76_u64 {
+        let (mut world, peer) = watch(pyramid, RungChoice::Highest);
+        world.run_until(at(6_300));
+        let after = if number % 2 == 0 { 0 } else { 30 };
+        let presented_at = ms(40) * (number + Pyramid::DEPTH) as u32 + ms(after);
+        let now = world.now;
+        let to = WALL + (presented_at - ENCODE);
+        world.peers[peer].watcher.seek(now, Seek::To(to));
+        world.run_until(at(9_000));
+        let events = &world.peers[peer].events;
+        let plays = |(at, event): &(Instant, Event)| {
+            matches!(event, Event::PlayingFrom { .. }).then_some(*at)
+        };
+        let begins = events.iter().find_map(plays).unwrap();
+        let frames = world.frames(peer, StreamKind::Video);
+        let shown = frames
+            .iter()
+            .filter(|(at, frame)| *at >= begins && !frame.decode_only);
+        let mut shown: Vec<_> = shown
+            .map(|(_, frame)| (frame.render_at, picture(frame), String::new()))
+            .collect();
+        shown.sort();
+        shown.truncate(shown.len() - 4);
+        assert_eq!(shown[0].1, number);
+        assert!(shown.len() > 40, "{}", shown.len());
+        assert_continuous(&shown, &BTreeSet::new());
+    }
+}
+
+#[test]
+fn rewinding_finds_each_picture_of_closed_groups() {
+    pictures_are_found(Pyramid::Closed);
+}
+
+#[test]
+fn rewinding_finds_each_picture_of_open_groups() {
+    pictures_are_found(Pyramid::Open);
 }

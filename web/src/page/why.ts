@@ -67,7 +67,7 @@ export function why(summary: Summary): string {
   const total = Math.max(1, Object.values(stages).reduce((sum, time) => sum + time, 0));
   const share = (stage: Stage): number => stages[stage] / total;
   if (reorder / total > MAIN) {
-    return `Most of your latency are B-frames: pictures come in another order than they are shown in, which takes ${Math.round(reorder)} ms. Encoded without B-frames they would be sooner.`;
+    return `B-frames are most of your latency: pictures come in another order than they are shown in, which takes ${Math.round(reorder)} ms. Encode without them to be sooner.`;
   }
   if (share("encode") + share("publish") > MAIN) {
     return "Most of your latency passes before the picture leaves its publisher: encoding there takes long.";

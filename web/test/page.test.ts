@@ -170,12 +170,13 @@ function stages(some: Partial<StageTimes>): StageTimes {
 
 describe("why", () => {
   const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
-    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
+    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, reorder: 0, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
 
   test("names the main stage, and what to do about it", () => {
     expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
     expect(why(summary({ buffer: 300, network: 50 }, { target: 300, rttMin: 100 }))).toContain("about what this network needs");
     expect(why(summary({ encode: 80, buffer: 30 }))).toContain("encoding");
+    expect(why(summary({ buffer: 300, encode: 100 }, { target: 100, reorder: 200 }))).toContain("takes 200 ms");
     expect(why(summary({ network: 80, buffer: 30 }))).toContain("network");
     expect(why(summary({ decode: 80, buffer: 30 }))).toContain("smaller picture");
     expect(why(summary({ buffer: 30, network: 30, encode: 30 }))).toContain("No single stage");

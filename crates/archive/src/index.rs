@@ -38,7 +38,7 @@ pub struct Place {
 pub struct SampleEntry {
     /// Where its packets are.
     pub place: Place,
-    /// Playback order.
+    /// Decoding order.
     pub position: u64,
     /// Of a delta sample its key sample, of a key sample the delta sample after it.
     pub other_sequence: u64,

@@ -166,10 +166,14 @@ impl Packager {
             streams: streams.into_iter().flatten().cloned().collect(),
             signer: String::new(),
         };
+        // Decoders begin before the first picture is shown, and times of HLS do not go below zero.
+        let delays = self.video.rungs.iter().map(|rung| rung.reorder_delay);
+        let delay = delays.max().unwrap_or(0);
+        let began = Timestamp::from_micros(at.as_micros().saturating_sub(delay));
         for rung in &self.video.rungs {
             let directory = self.directory.path().join(&rung.name);
             let destination = Destination::package(directory.clone(), cut);
-            let mut recorder = Recorder::new(destination, true).starting_at(at);
+            let mut recorder = Recorder::new(destination, true).starting_at(began);
             recorder.open(&catalogue)?;
             self.rungs.push(Packaged {
                 name: rung.name.clone(),

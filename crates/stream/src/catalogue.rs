@@ -100,8 +100,8 @@ pub struct Rung {
     pub rate: SampleRate,
     /// Samples from one key sample to the next; 1: all are key samples.
     pub key_interval: u32,
-    /// Largest composition offset of the rung's encoder, in microseconds: reordering depth times frame interval. 0 where pictures
-    /// are shown in decoding order.
+    /// Largest composition offset of the rung's encoder, in microseconds: with three B-frames in a pyramid five frame intervals, as a
+    /// picture is encoded three after its capture and shown two after it could be. 0 where pictures are shown in decoding order.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reorder_delay: u64,
     /// The codec as WebCodecs names it: `avc1.42E01F`, `opus`, …
@@ -315,7 +315,7 @@ impl Rung {
         Duration::from_micros(self.reorder_delay)
     }
 
-    /// Returns the number of pictures that a decoder holds back to put them into the order in which they are shown.
+    /// Returns the most pictures that a decoder holds back to put them into the order in which they are shown.
     pub fn reorder_depth(&self) -> u64 {
         let period = self.rate.period().as_micros().max(1);
         let depth = (u128::from(self.reorder_delay) + period / 2) / period;

@@ -54,7 +54,7 @@ pub struct IndexedSample {
     pub sequence: u64,
     /// Of a delta sample its key sample, of a key sample the delta sample after it.
     pub other_sequence: u64,
-    /// Playback order.
+    /// Decoding order.
     pub position: u64,
     /// Publisher's clock at capture.
     pub captured_at: Timestamp,

@@ -117,6 +117,37 @@ pub struct SegmenterConfig {
     pub parity_percent: usize,
 }
 
+impl SegmenterConfig {
+    /// Returns the same with the smallest segment size, doubled as often as needed, that carries samples of `payload` octets;
+    /// `None` if none does.
+    pub fn carrying(self, payload: usize) -> Option<Self> {
+        let most = *SEGMENT_SIZES.end() as usize;
+        let sizes = core::iter::successors(Some(self.segment_size), |&size| {
+            (size < most).then(|| (size * 2).min(most))
+        });
+        let configs = sizes.map(|segment_size| Self {
+            segment_size,
+            ..self
+        });
+        configs.into_iter().find(|it| payload <= it.max_payload())
+    }
+
+    /// Returns the octets of the largest sample that fits whatever its lead holds beside digests.
+    fn max_payload(&self) -> usize {
+        (self.max_data() - 1) * (self.segment_size / 2 * 2)
+    }
+
+    const fn parity_count(&self, data: usize) -> usize {
+        (data * self.parity_percent).div_ceil(100)
+    }
+
+    /// Most data segments that leave room for their parity.
+    fn max_data(&self) -> usize {
+        let fits = |data: &usize| data + self.parity_count(*data) <= MAX_SEGMENTS;
+        (2..=MAX_SEGMENTS).rev().find(fits).unwrap_or(1)
+    }
+}
+
 /// Why a sample was not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -318,7 +349,7 @@ impl Segmenter {
         }
         let header_size = self.largest_header(header);
         let fewest = payload.div_ceil(self.largest_shard).max(2);
-        (fewest..=self.max_data())
+        (fewest..=self.config.max_data())
             .find_map(|data| {
                 let room = self.lead_room(header_size, data);
                 // The lead takes what its room allows, the others share the rest; nobody's share exceeds a shard.
@@ -327,7 +358,7 @@ impl Segmenter {
                 let fits = shard <= self.largest_shard && shard * (data - 1) <= payload;
                 fits.then_some(Layout {
                     data,
-                    parity: self.parity_count(data),
+                    parity: self.config.parity_count(data),
                     shard_size: Some(shard),
                 })
             })
@@ -352,25 +383,15 @@ impl Segmenter {
     ///
     /// Where the digests alone fill a segment, the lead grows beyond it, so it may as well carry a whole shard.
     fn lead_room(&self, header_size: usize, data: usize) -> usize {
-        let head = header_size + digests_size(data - 1 + self.parity_count(data));
+        let head = header_size + digests_size(data - 1 + self.config.parity_count(data));
         match self.config.segment_size.checked_sub(head) {
             Some(room) => room,
             None => (MAX_LEAD_CONTENT - head).min(self.largest_shard),
         }
     }
 
-    const fn parity_count(&self, data: usize) -> usize {
-        (data * self.config.parity_percent).div_ceil(100)
-    }
-
-    /// Most data segments that leave room for their parity.
-    fn max_data(&self) -> usize {
-        let fits = |data: &usize| data + self.parity_count(*data) <= MAX_SEGMENTS;
-        (2..=MAX_SEGMENTS).rev().find(fits).unwrap_or(1)
-    }
-
     fn largest_payload(&self, header_size: usize) -> usize {
-        let most = self.max_data();
+        let most = self.config.max_data();
         (most - 1) * self.largest_shard + self.lead_room(header_size, most)
     }
 }

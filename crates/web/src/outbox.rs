@@ -75,8 +75,8 @@ impl Outbox {
             let flags = flags.fold(0, |sum, (_, flag)| sum | flag);
             octets.extend([stream_number(frame.stream), flags, length]);
             octets.extend(&rung[..usize::from(length)]);
-            let captured_at = unix_ms(frame.captured_at);
-            for number in [frame.position as f64, captured_at, to_ms(frame.render_at)] {
+            let presented_at = unix_ms(frame.presented_at());
+            for number in [frame.position as f64, presented_at, to_ms(frame.render_at)] {
                 octets.extend(number.to_le_bytes());
             }
             let stages = &frame.stages;
@@ -305,7 +305,7 @@ mod tests {
             key: true,
             payload: Bytes::from_static(&[9]),
             captured_at: Timestamp::from_micros(1_500),
-            composition_offset: Duration::ZERO,
+            composition_offset: Duration::from_millis(80),
             render_at: Instant::from_nanos(2_500_000),
             complete_at: Instant::from_nanos(2_000_000),
             late: false,
@@ -320,7 +320,10 @@ mod tests {
         let f64_at = |at: usize| f64::from_le_bytes(octets[at..at + 8].try_into().unwrap());
         assert_eq!(octets[..10], [47, 0, 0, 0, 2, 0, 7, 2, b'1', b'M']);
         let numbers = [f64_at(10), f64_at(18), f64_at(26)];
-        assert_eq!(numbers.map(f64::to_bits), [3.0, 1.5, 2.5].map(f64::to_bits));
+        assert_eq!(
+            numbers.map(f64::to_bits),
+            [3.0, 81.5, 2.5].map(f64::to_bits)
+        );
         assert_eq!(octets[34..38], 4.0_f32.to_le_bytes());
         assert_eq!(octets[50..], [9]);
     }

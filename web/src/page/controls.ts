@@ -9,6 +9,7 @@ export class Controls {
   readonly #target = element<HTMLInputElement>("target");
   readonly #rung = element<HTMLSelectElement>("rung");
   #rungs = "";
+  #reorder = 0;
 
   constructor(player: NamecastPlayer, target: number) {
     this.#player = player;
@@ -22,7 +23,9 @@ export class Controls {
   /** Offers the rungs that are published. */
   show(summary: Summary): void {
     const rungs = summary.rungs.map(describeRung).join("\n");
-    if (this.#target.valueAsNumber !== summary.target && document.activeElement !== this.#target) {
+    const isReordered = this.#reorder !== summary.reorder;
+    this.#reorder = summary.reorder;
+    if ((isReordered || this.#target.valueAsNumber !== summary.target) && document.activeElement !== this.#target) {
       this.#showTarget(summary.target);
     }
     if (rungs !== this.#rungs) {
@@ -55,8 +58,10 @@ export class Controls {
 
   #showTarget(target: number): void {
     this.#target.valueAsNumber = target;
-    this.#target.setAttribute("aria-valuetext", `${target} milliseconds`);
-    element("target-value").textContent = `${target} ms`;
+    // People read how late the picture is.
+    const shown = Math.round(target + this.#reorder);
+    this.#target.setAttribute("aria-valuetext", `${shown} milliseconds`);
+    element("target-value").textContent = `${shown} ms`;
   }
 }
 

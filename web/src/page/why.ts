@@ -57,7 +57,7 @@ export function whyPicture({ phase, picture, position, rung, requestedRung }: Su
 
 /** Why the latency is what it is, and what to do about it, in a sentence or two. */
 export function why(summary: Summary): string {
-  const { latency, stages, target, rttMin } = summary;
+  const { latency, stages, target, reorder, rttMin } = summary;
   if (summary.phase === "playing" && !summary.position.live) {
     return "This was kept and is not live, so there is no latency to speak of.";
   }
@@ -66,6 +66,9 @@ export function why(summary: Summary): string {
   }
   const total = Math.max(1, Object.values(stages).reduce((sum, time) => sum + time, 0));
   const share = (stage: Stage): number => stages[stage] / total;
+  if (reorder / total > MAIN) {
+    return `B-frames are most of your latency: pictures come in another order than they are shown in, which takes ${Math.round(reorder)} ms. Encode without them to be sooner.`;
+  }
   if (share("encode") + share("publish") > MAIN) {
     return "Most of your latency passes before the picture leaves its publisher: encoding there takes long.";
   }

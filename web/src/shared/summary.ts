@@ -60,6 +60,8 @@ export interface Summary {
   join: number | null;
   buffer: number | null;
   target: number;
+  /** What the reordering of pictures adds to the target: 0 without B-frames. */
+  reorder: number;
   rtt: number | null;
   rttMin: number | null;
   /** Of the frames and sound packets of the last 10 s: those that did not come whole in time, and how others were completed. */

@@ -24,6 +24,7 @@ export interface CoreFigures {
   rung?: string | null;
   picture?: string | null;
   target_ms?: number;
+  reorder_ms?: number;
   signer?: { key_name: string; key_digest: string; verdict: string; trusted: boolean } | null;
   clock_offset_ms?: number | null;
   clock_offset_rtt_ms?: number | null;

@@ -25,7 +25,10 @@ export interface FrameRecord {
   decodeOnly: boolean;
   /** Whether its latency says nothing: it was old already when it was asked for. */
   catchingUp: boolean;
-  /** When it was captured, by this machine's wall clock, in milliseconds since 1970. */
+  /**
+   * When it was captured, by the publisher's wall clock, in milliseconds since 1970: frames are shown in this order. Where pictures
+   * are reordered, it is later by the rung's `reorder_delay`.
+   */
   capturedAt: number;
   /** When to show it, in the time that all of `Tab` is given. */
   dueAt: number;
@@ -122,6 +125,8 @@ export interface Rung {
   width?: number;
   height?: number;
   codec_string?: string;
+  /** By how much a picture is shown after it could be decoded, at most, in microseconds; absent where pictures are not reordered. */
+  reorder_delay?: number;
   sample_rate?: number;
   channels?: number;
   /** What a decoder needs before the first sample, in hexadecimal. */

@@ -518,6 +518,7 @@ export class Session {
       // What the core holds back comes after what it gave already.
       buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
+      reorder: figures.reorder_ms ?? 0,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,
       lossShare: shares.loss,

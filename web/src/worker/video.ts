@@ -28,6 +28,8 @@ const MAX_RECENT_FRAMES = 300;
 const MAX_RECENT_BYTES = 8 << 20;
 /** A frame this much before its time is shown at once: timers are no finer. */
 const EARLY = 2;
+/** Decoders hold reordered pictures back until others come. Nothing coming for so long, in milliseconds, they give what they have. */
+const IDLE = 1_500;
 /** Gap between two frames that a person notices as a freeze. */
 const FREEZE = 200;
 /** Frames that the mean of each stage is taken of: four seconds at 30 fps. */
@@ -67,7 +69,7 @@ export class Video {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timerAt = Infinity;
   #lastShownAt: number | undefined;
-  /** Timestamps, as decoders get them: positions, with something added so that what comes later has a higher one. */
+  /** Timestamps, as decoders get them: microseconds of capture, with something added so that what comes later has a higher one. */
   #lastShown = -1;
   #newest = -1;
   #added = 0;
@@ -79,6 +81,9 @@ export class Video {
   #jumped = false;
   #refused = new Set<string>();
   #shown: Shown[] = [];
+  #idle: ReturnType<typeof setTimeout> | undefined;
+  /** Nothing comes any more: what the decoder held back is late, and shown all the same. */
+  #isIdle = false;
   /** When the newest frame here is due. */
   #newestDueAt = -Infinity;
 
@@ -109,7 +114,9 @@ export class Video {
   /** Takes an encoded frame. */
   handleFrame(record: FrameRecord): void {
     this.counts.received += 1;
-    this.#newestDueAt = record.dueAt;
+    // A picture may be shown before one that came earlier.
+    const isReordered = this.#newestDueAt - record.dueAt <= this.#reorderDelay(record.rung);
+    this.#newestDueAt = isReordered ? Math.max(this.#newestDueAt, record.dueAt) : record.dueAt;
     if (this.#visible) {
       this.#decode(record);
     } else {
@@ -155,6 +162,7 @@ export class Video {
   /** Stops; what was drawn last stays. */
   close(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#idle);
     this.#queue.clear();
     this.#closeDecoder();
   }
@@ -221,12 +229,7 @@ export class Video {
       this.counts.undecodable += 1;
       return;
     }
-    if (this.#isElsewhere) {
-      this.#isElsewhere = false;
-      this.#added = this.#newest + 1 - record.position;
-    }
-    const timestamp = record.position + this.#added;
-    this.#newest = timestamp;
+    const timestamp = this.#timestamp(record);
     const fedAt = performance.now();
     this.#pending.set(timestamp, { record, dueAt: record.dueAt, cameLate: fedAt > record.dueAt, fedAt });
     try {
@@ -235,6 +238,49 @@ export class Video {
       );
     } catch (error) {
       this.#fail(error);
+    }
+    this.#expectNext(record.rung);
+  }
+
+  /** The frame's timestamp: decoders give pictures in this order. */
+  #timestamp(record: FrameRecord): number {
+    const captured = Math.round(record.capturedAt * 1_000);
+    // What is earlier than reordering explains is of another clock, or comes again at another rung.
+    const isEarlier = captured + this.#added < this.#newest - this.#reorderDelay(record.rung) * 1_000;
+    if (this.#isElsewhere || isEarlier) {
+      this.#isElsewhere = false;
+      this.#added = this.#newest + 1 - captured;
+    }
+    this.#newest = Math.max(this.#newest, captured + this.#added);
+    return captured + this.#added;
+  }
+
+  /** By how much a picture of the rung is shown after it could be decoded, at most, in milliseconds. */
+  #reorderDelay(rung: string): number {
+    return (this.#host.rung(rung)?.reorder_delay ?? 0) / 1_000;
+  }
+
+  /** Has the decoder give the pictures that it holds back for others. The next frame must be a key frame. */
+  #flush(): void {
+    if (this.#decoder?.state === "configured" && this.#pending.size > 0 && this.#reorderDelay(this.#rung) > 0) {
+      void this.#decoder.flush().catch(() => undefined);
+    }
+  }
+
+  /** Waits for the frame after this one: the last of a film would never be shown else. */
+  #expectNext(rung: string): void {
+    clearTimeout(this.#idle);
+    this.#isIdle = false;
+    const delay = this.#reorderDelay(rung);
+    if (delay > 0) {
+      this.#idle = setTimeout(
+        () => {
+          this.#flush();
+          this.#waitForKey = true;
+          this.#isIdle = true;
+        },
+        IDLE + 2 * delay,
+      );
     }
   }
 
@@ -245,7 +291,11 @@ export class Video {
 
   /** Makes the decoder ready for a key frame of the rung; false if the browser cannot decode it. */
   #configure(name: string): boolean {
-    if (this.#decoder?.state === "configured" && this.#rung === name) {
+    const isKnown = this.#decoder?.state === "configured" && this.#rung === name;
+    if (!isKnown || this.#isElsewhere) {
+      this.#flush();
+    }
+    if (isKnown) {
       return true;
     }
     const rung = this.#host.rung(name);
@@ -257,7 +307,8 @@ export class Video {
       this.#decoder ??= this.#newDecoder();
       this.#decoder.configure({
         codec,
-        optimizeForLatency: true,
+        // With it, decoders give pictures before those that are shown earlier have come.
+        optimizeForLatency: !rung.reorder_delay,
         ...(rung.width && rung.height ? { codedWidth: rung.width, codedHeight: rung.height } : {}),
       });
     } catch (error) {
@@ -345,7 +396,7 @@ export class Video {
     const frame = this.#queue.take(now + EARLY);
     if (frame !== undefined) {
       // Better an old picture than none, so the first is shown even if its time is over.
-      const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined;
+      const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined && !this.#isIdle;
       if (late || frame.image.timestamp <= this.#lastShown) {
         // What was old already when it came was only needed to decode the next.
         this.counts.late += frame.cameLate ? 0 : 1;
@@ -405,11 +456,12 @@ export class Video {
       return;
     }
     this.lateness.push(now - frame.dueAt);
-    this.latency.push(wall - record.capturedAt);
+    const capturedAt = record.capturedAt - this.#reorderDelay(record.rung);
+    this.latency.push(wall - capturedAt);
     const { encode, publish, network, reassembly } = record.stages;
     const display = Math.max(0, now - Math.max(frame.dueAt, frame.decodedAt));
     const known = encode + publish + network + reassembly + frame.took + display;
-    const buffer = Math.max(0, wall - record.capturedAt - known);
+    const buffer = Math.max(0, wall - capturedAt - known);
     this.stages.push({ capture: 0, encode, publish, network, reassembly, buffer, decode: frame.took, display });
     if (this.stages.length > MAX_MEASURED) {
       this.stages.shift();

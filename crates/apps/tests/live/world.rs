@@ -91,7 +91,7 @@ impl Show {
             .collect();
         if let Some(highest) = video.last_mut().filter(|_| self.pyramid.is_some()) {
             let period = highest.rate.period().as_micros() as u64;
-            highest.reorder_delay = Pyramid::DEPTH * period;
+            highest.reorder_delay = Pyramid::MAX_OFFSET * period;
         }
         let mut streams = vec![stream("video", StreamKind::Video, video)];
         if self.audio {
@@ -119,6 +119,8 @@ pub(crate) enum Pyramid {
 impl Pyramid {
     /// Pictures that wait for others.
     pub(crate) const DEPTH: u64 = 2;
+    /// P₄ is decoded as the second picture and shown as the fifth, two periods after it could be.
+    pub(crate) const MAX_OFFSET: u64 = 4 - 1 + Self::DEPTH;
     const STEPS: [u64; 4] = [4, 2, 1, 3];
 
     /// The picture that is decoded at `position`, by its number in the order of presentation.

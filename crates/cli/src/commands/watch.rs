@@ -398,8 +398,12 @@ impl Session {
         let allowed = allowed.map_or_else(String::new, |rate| {
             format!(" of up to {} ({})", rate / 1_000, stats.controller)
         });
+        let reorder = match stats.reorder_ms {
+            none if none <= 0.0 => String::new(),
+            reorder => format!(" ({reorder:.0} ms of it for B-frames)"),
+        };
         self.progress.show(&format!(
-            "{}  {} frames, latency {:.0} ms, buffer {:.0} ms, RTT {}, queueing {:.0} ms, {}{allowed} kbit/s, lost {}, bad {}",
+            "{}  {} frames, latency {:.0} ms{reorder}, buffer {:.0} ms, RTT {}, queueing {:.0} ms, {}{allowed} kbit/s, lost {}, bad {}",
             stats.rung.as_deref().unwrap_or("-"),
             video.received,
             stats.latency.p50_ms,

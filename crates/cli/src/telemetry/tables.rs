@@ -232,7 +232,7 @@ const WATCHED: &[Metric] = &[
     (Gauge, "throughput_bytes_per_second", "throughput_bps", "Data received over the last second, everything counted"),
     (Gauge, "controller_bytes_per_second", "controller_rate_bps", "Rate that the controller allows"),
     (Gauge, "target_seconds", "target_ms", "Playout target, reordering included"),
-    (Gauge, "reorder_seconds", "reorder_ms", "Reordering of pictures: depth times frame interval"),
+    (Gauge, "reorder_seconds", "reorder_ms", "Time that pictures take to be reordered"),
     (Gauge, "cache_hit_ratio", "cache_hit_share", "Share of samples that were not produced for this watcher"),
     (Counter, "interests", "interests_sent", "Interests that left"),
     (Counter, "interests_retransmitted", "interests_retransmitted", "Of those, sent again"),

@@ -168,7 +168,7 @@ pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutSt
         class,
         codec: Bytes::copy_from_slice(codec),
         parameters: parameters.into(),
-        decode_delay: 0,
+        decode_delay: rung.reorder_depth(),
     }
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn opus_head(channels: u32, sample_rate: u32) -> Vec<u8> {
     head
 }
 
-/// Appends one frame of stream `stream` that is shown `micros` after the file's beginning.
+/// Appends one frame of stream `stream` that is shown `micros` after the file's beginning. Frames come in decoding order.
 pub(crate) fn put_frame(
     octets: &mut Vec<u8>,
     stream: usize,

@@ -42,10 +42,11 @@ const MP4: Wrapping = Wrapping::Ffmpeg(
 const MATROSKA: &str = "-f matroska -cluster_time_limit 1000";
 const MPEG_TS: Wrapping = Wrapping::Ffmpeg("-f mpegts -muxdelay 0 -muxpreload 0");
 const FLV: Wrapping = Wrapping::Ffmpeg("-f flv -flvflags no_duration_filesize");
-/// Timestamps run on from one playlist to the next, and so do the numbers of segments.
+/// Timestamps run on from one playlist to the next, and so do the numbers of segments. Without an index of its own, a segment may
+/// begin with a picture that is shown later after its decoding than that of the first segment, as in open groups.
 const HLS: Wrapping = Wrapping::Ffmpeg(
     "-copyts -f hls -hls_time 1 -hls_list_size 8 -hls_delete_threshold 4 -hls_segment_type fmp4 \
-     -hls_flags delete_segments+independent_segments+temp_file -hls_start_number_source epoch",
+     -hls_segment_options movflags=+skip_sidx -hls_flags delete_segments+independent_segments+temp_file -hls_start_number_source epoch",
 );
 
 /// All of them; those that programs and devices take best come first.

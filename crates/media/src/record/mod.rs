@@ -10,6 +10,7 @@
 
 mod destination;
 mod output;
+mod timeline;
 mod writer;
 
 use std::sync::Arc;

@@ -4,18 +4,22 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
+use bytes::Bytes;
 use namecast_apps::live::watcher::Frame;
 use namecast_stream::{Rung, StreamInfo, StreamKind};
 use namecast_units::{Duration, Timestamp};
 
 use super::destination::{Destination, Place, Wrapping};
 use super::output::{Output, Wrapper};
+use super::timeline::Timeline;
 use crate::nut::writer;
 
 /// The recording's time starts this long before its first frame, since sound may lie before it.
 const HEAD_START: Duration = Duration::from_millis(500);
 /// How much of one stream is waited for the first of the other. A container's header has to say which there are.
 const WAIT: Duration = Duration::from_secs(2);
+/// AAC-LC as RFC 6381 names it.
+const AAC_LC: &str = "mp4a.40.2";
 /// Frames that may wait.
 const MAX_WAITING: usize = 512;
 
@@ -93,15 +97,15 @@ pub(super) struct State {
     parts: usize,
     /// Frames of the file that is to be opened.
     waiting: Vec<Recorded>,
-    /// Where the recording's time starts, once it does.
-    began: Option<Timestamp>,
+    /// The recording's time, once it has begun.
+    timeline: Option<Timeline>,
 }
 
 impl State {
     /// A recording whose time starts at `began`; `None`: shortly before its first frame.
     pub(super) fn beginning(began: Option<Timestamp>) -> Self {
         Self {
-            began,
+            timeline: began.map(Timeline::new),
             ..Self::default()
         }
     }
@@ -186,7 +190,7 @@ impl Writer {
         let times = || waiting.iter().map(|it| it.frame.captured_at);
         let span = times().max().zip(times().min());
         let span = span.map_or(0, |(last, first)| last.micros_since(first));
-        !matches!(self.destination.container.wrapping, Wrapping::Ffmpeg(_))
+        !self.is_wrapped()
             || self.kinds.iter().all(has)
             || span > WAIT.as_micros() as i64
             || waiting.len() >= MAX_WAITING
@@ -203,6 +207,13 @@ impl Writer {
         let Some(earliest) = waiting.iter().map(|it| it.frame.captured_at).min() else {
             return Ok(());
         };
+        let has_come = |kind| waiting.iter().any(|it| it.frame.stream == kind);
+        let missing = sources
+            .iter()
+            .filter(|(stream, ..)| self.is_wrapped() && !has_come(stream.kind));
+        let silences: Vec<_> = missing
+            .filter_map(|(stream, rung, _)| Some((stream.kind, silence(stream, rung)?)))
+            .collect();
         let mut part = self.open(&sources).map_err(WriteError::Other)?;
         if self.destination.container.wrapping != Wrapping::Bare {
             let streams = sources.iter();
@@ -214,8 +225,38 @@ impl Writer {
         self.state.part = Some(part);
         let head_start = HEAD_START.as_micros() as u64;
         let began = Timestamp::from_micros(earliest.as_micros().saturating_sub(head_start));
-        self.state.began.get_or_insert(began);
+        self.state
+            .timeline
+            .get_or_insert_with(|| Timeline::new(began));
+        for (kind, silence) in silences {
+            self.write_silence(kind, &silence, &waiting)?;
+        }
         waiting.iter().try_for_each(|recorded| self.write(recorded))
+    }
+
+    /// Writes a moment of silence where the first picture is: a header cannot be written before each stream has begun.
+    fn write_silence(
+        &mut self,
+        kind: StreamKind,
+        silence: &[u8],
+        waiting: &[Recorded],
+    ) -> Result<(), WriteError> {
+        let first = waiting.iter().min_by_key(|it| it.frame.presented_at());
+        let Some(Recorded { frame, streams }) = first else {
+            return Ok(());
+        };
+        let silence = Frame {
+            stream: kind,
+            key: true,
+            payload: Bytes::copy_from_slice(silence),
+            captured_at: frame.presented_at(),
+            composition_offset: Duration::ZERO,
+            ..frame.clone()
+        };
+        self.write(&Recorded {
+            frame: silence,
+            streams: Arc::clone(streams),
+        })
     }
 
     /// What the next file has of this kind: stream, rung, and the first frame.
@@ -228,12 +269,16 @@ impl Writer {
             let (stream, rung) = first.source()?;
             return Some((stream, rung, &first.frame.payload));
         }
-        // NUT may name a stream that comes later, or never.
-        let stream = waiting
-            .first()?
-            .stream(kind)
-            .filter(|_| self.destination.container.wrapping == Wrapping::Nut)?;
-        Some((stream, stream.rungs.first()?, &[]))
+        // NUT may name a stream that comes later, or never; other containers, one of which there is something.
+        let stream = waiting.first()?.stream(kind)?;
+        let rung = stream.rungs.first()?;
+        let can_wait = self.destination.container.wrapping == Wrapping::Nut;
+        (can_wait || silence(stream, rung).is_some()).then_some((stream, rung, &[]))
+    }
+
+    /// Whether an ffmpeg wraps.
+    const fn is_wrapped(&self) -> bool {
+        matches!(self.destination.container.wrapping, Wrapping::Ffmpeg(_))
     }
 
     fn open(&mut self, sources: &[(&StreamInfo, &Rung, &[u8])]) -> anyhow::Result<Part> {
@@ -265,7 +310,7 @@ impl Writer {
     }
 
     fn write(&mut self, recorded: &Recorded) -> Result<(), WriteError> {
-        let (Some(part), Some(began)) = (&mut self.state.part, self.state.began) else {
+        let (Some(part), Some(timeline)) = (&mut self.state.part, &mut self.state.timeline) else {
             return Ok(());
         };
         let Recorded { frame, .. } = recorded;
@@ -279,7 +324,7 @@ impl Writer {
         let Some(stream) = stream else {
             return Ok(());
         };
-        let micros = u64::try_from(frame.captured_at.micros_since(began)).unwrap_or(0);
+        let micros = timeline.presented_at(frame);
         let mut octets = Vec::with_capacity(frame.payload.len() + 64);
         writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
         Ok(part.output.write(&octets)?)
@@ -295,6 +340,24 @@ impl Writer {
     fn note(&self, text: String) {
         // Whoever recorded may have gone.
         let _ = self.notes.send(text);
+    }
+}
+
+/// Returns a packet of silence in the codec of `stream`, where there is one for every decoder.
+fn silence(stream: &StreamInfo, rung: &Rung) -> Option<Vec<u8>> {
+    // 20 ms; a decoder of two channels takes one as well: RFC 6716, section 3.1.
+    const OPUS: [u8; 3] = [0xf8, 0xff, 0xfe];
+    // 1024 samples of AAC-LC, of one channel and of two: all sections are zero.
+    const AAC: [&[u8]; 2] = [
+        &[0x00, 0xc8, 0x00, 0x80, 0x23, 0x80],
+        &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80],
+    ];
+    match (stream.codec.as_str(), rung.channels) {
+        ("opus", _) => Some(OPUS.to_vec()),
+        ("aac", Some(channels @ 1..=2)) if rung.codec_string == AAC_LC => {
+            Some(AAC[channels as usize - 1].to_vec())
+        }
+        _ => None,
     }
 }
 

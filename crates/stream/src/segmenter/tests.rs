@@ -264,3 +264,20 @@ fn a_picture_that_is_shown_far_too_late_is_refused() {
     let offset = late.composition_offset;
     assert_eq!(cut, Err(SegmentError::CompositionOffset(offset)));
 }
+
+/// 480 segments: 300 of data and 180 of parity, of which the lead may have room for nothing: 299 · 1000 octets, and so on up to
+/// 299 · 8000.
+#[test]
+fn segments_grow_with_what_they_have_to_carry() {
+    let config = SegmenterConfig {
+        segment_size: 1_000,
+        parity_percent: 60,
+    };
+    let size = |payload| Some(config.carrying(payload)?.segment_size);
+    let sizes = [299_000, 299_001, 598_001, 1_500_000, 2_392_000, 2_392_001].map(size);
+    let expected = [1_000, 2_000, 4_000, 8_000, 8_000].map(Some);
+    assert_eq!(sizes[..5], expected);
+    assert_eq!(sizes[5], None);
+    let cut = segmenter(8_000, 60).segment(&sample(2_392_000), stamp(), &signer("/demo"));
+    assert_eq!(cut.unwrap().data.len(), 300);
+}

@@ -91,10 +91,10 @@ impl Pulled {
         };
         let of_stream = latest.iter().filter(|it| it.rung.parent() == names);
         let reorders = self.info.rungs.iter().any(|rung| rung.reorder_delay > 0);
-        let most_apart = if reorders { MAX_LEADING } else { 0 };
+        let max_apart = if reorders { MAX_LEADING } else { 0 };
         let group = (position, source.key_interval);
         let moved: Option<Vec<_>> = of_stream
-            .map(|latest| at_group(latest, group, most_apart))
+            .map(|latest| at_group(latest, group, max_apart))
             .collect();
         if let Some(moved) = moved {
             self.numbering = moved;
@@ -365,18 +365,18 @@ impl Pulled {
     }
 }
 
-/// Returns what the publisher would say of a rung if its newest group were the one at `position`, or up to `most_apart` from it;
+/// Returns what the publisher would say of a rung if its newest group were the one at `position`, or up to `max_apart` from it;
 /// `None` if it has no such group.
 fn at_group(
     latest: &Latest,
     (position, key_interval): (u64, u32),
-    most_apart: u64,
+    max_apart: u64,
 ) -> Option<Latest> {
     let interval = u64::from(key_interval.max(1));
     let own = latest.key_position?;
     let apart = position.abs_diff(own);
     let groups = apart.saturating_add(interval / 2) / interval;
-    if apart.abs_diff(groups.checked_mul(interval)?) > most_apart.min(interval / 4) {
+    if apart.abs_diff(groups.checked_mul(interval)?) > max_apart.min(interval / 4) {
         return None;
     }
     let moved = |number: u64, each: u64| {

@@ -9,12 +9,12 @@
 mod keeper;
 mod recording;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use namecast::{Handle, drive};
 use namecast_apps::Now;
-use namecast_apps::archive::recorder::{self, Recorder, RecorderConfig};
+use namecast_apps::archive::recorder::{self, PublisherMemory, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
@@ -148,20 +148,29 @@ impl From<String> for Sentence {
     }
 }
 
+/// What a recorder has to show.
+#[derive(Clone, Copy, Debug, Default)]
+struct Recorded {
+    counters: recorder::Counters,
+    /// Samples published and not kept yet.
+    backlog: u64,
+    publisher: Option<PublisherMemory>,
+}
+
 /// An archive that runs; it ends when this is dropped, [`stop`](Self::stop) loses nothing.
 pub(crate) struct Archiving {
     archive: Archive,
     node: Node,
     /// What the archive has to say to people.
     sentences: mpsc::Receiver<Sentence>,
-    recorded: watch::Receiver<(recorder::Counters, u64)>,
+    recorded: watch::Receiver<Recorded>,
     served: watch::Receiver<server::Counters>,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
     upstream: Option<FaceId>,
     serving_face: FaceId,
-    /// Streams whose index is routed here.
-    routed: BTreeSet<Name>,
+    /// The time indexes that are routed here, each with its registration at the forwarder if there is one.
+    indexes: BTreeMap<Name, Option<Registration>>,
     registrations: Vec<Registration>,
 }
 
@@ -176,7 +185,7 @@ impl Archiving {
         let delegation = delegation.generic(&format!("{number:08x}")).finish();
         let (say, sentences) = mpsc::channel(MAX_SENTENCES);
         let (stop, stopping) = watch::channel(false);
-        let (show_recorded, recorded) = watch::channel(Default::default());
+        let (show_recorded, recorded) = watch::channel(Recorded::default());
         let (show_served, served) = watch::channel(server::Counters::default());
         let (recording_face, serving_face) = (
             node.application_face().await?,
@@ -225,32 +234,61 @@ impl Archiving {
             tasks,
             upstream: config.upstream,
             serving_face: serving,
-            routed: BTreeSet::new(),
+            indexes: BTreeMap::new(),
             registrations: Vec::new(),
         };
-        archiving.route(root, STAND_IN_COST).await?;
-        archiving.route(delegation, 0).await?;
-        archiving.route_streams().await?;
+        let registration = archiving.stand_in(root).await?;
+        archiving.registrations.extend(registration);
+        let registration = archiving.route_own(delegation, 0).await?;
+        archiving.registrations.extend(registration);
         Ok(archiving)
     }
 
-    /// Sends Interests for `prefix` here, on this node and at the forwarder.
-    async fn route(&mut self, prefix: Name, cost: u64) -> Result<(), NodeError> {
-        let face = self.serving_face;
-        self.node.add_route(prefix.clone(), face, cost).await?;
-        if let Some(upstream) = self.upstream {
-            let registration = self.node.register_prefix(upstream, prefix, cost);
-            self.registrations.push(registration);
+    /// Sends Interests for `prefix` here where whoever publishes it does not answer.
+    async fn stand_in(&self, prefix: Name) -> Result<Option<Registration>, NodeError> {
+        let (node, face) = (&self.node, self.serving_face);
+        node.add_route(prefix.clone(), face, STAND_IN_COST).await?;
+        let register = |upstream| node.register_prefix(upstream, prefix, STAND_IN_COST);
+        Ok(self.upstream.map(register))
+    }
+
+    /// Sends Interests for `prefix` here, on this node and at the forwarder, before the publisher of a shorter one has them.
+    async fn route_own(&self, prefix: Name, cost: u64) -> Result<Option<Registration>, NodeError> {
+        let (node, face) = (&self.node, self.serving_face);
+        node.add_route(prefix.clone(), face, 0).await?;
+        let register = |upstream| node.register_capturing(upstream, prefix, cost);
+        Ok(self.upstream.map(register))
+    }
+
+    /// Sends Interests for the time index of streams here that are kept for longer than the publisher has them in memory, and
+    /// leaves those of others to it. To be called once a second.
+    pub(crate) async fn route_indexes(&mut self) -> Result<(), NodeError> {
+        let Some(publisher) = self.recorded.borrow().publisher else {
+            return Ok(());
+        };
+        for stream in self.archive.streams() {
+            // What cannot be read now stays as it is.
+            if let Ok(since) = self.archive.since(&stream).await {
+                let index = stream.builder().generic(namecast_stream::names::INDEX);
+                let cost = since.and_then(|since| index_cost(since, publisher));
+                self.route_index(index.finish(), cost).await?;
+            }
         }
         Ok(())
     }
 
-    /// Sends Interests for the time index of streams that are newly kept here.
-    pub(crate) async fn route_streams(&mut self) -> Result<(), NodeError> {
-        for stream in self.archive.streams() {
-            if self.routed.insert(stream.clone()) {
-                let index = stream.builder().generic(namecast_stream::names::INDEX);
-                self.route(index.finish(), 0).await?;
+    async fn route_index(&mut self, index: Name, cost: Option<u64>) -> Result<(), NodeError> {
+        match (self.indexes.get(&index), cost) {
+            (Some(Some(registration)), Some(cost)) => registration.set_cost(cost),
+            (Some(None), Some(_)) | (None, None) => {}
+            (None, Some(cost)) => {
+                let registration = self.route_own(index.clone(), cost).await?;
+                self.indexes.insert(index, registration);
+            }
+            (Some(registration), None) => {
+                registration.iter().for_each(Registration::cancel);
+                self.indexes.remove(&index);
+                self.node.remove_route(index, self.serving_face).await?;
             }
         }
         Ok(())
@@ -266,7 +304,11 @@ impl Archiving {
 
     /// What was counted.
     pub(crate) fn figures(&self) -> ArchiveFigures {
-        let (recorder, backlog) = *self.recorded.borrow();
+        let Recorded {
+            counters: recorder,
+            backlog,
+            ..
+        } = *self.recorded.borrow();
         let server = *self.served.borrow();
         let (store, size) = (self.archive.counters(), self.archive.figures());
         ArchiveFigures {
@@ -291,7 +333,9 @@ impl Archiving {
 
     /// Writes everything, and ends. What is written last is sealed when the archive is opened the next time.
     pub(crate) async fn stop(mut self) {
-        self.registrations.iter().for_each(Registration::cancel);
+        let indexes = self.indexes.values().flatten();
+        let registrations = self.registrations.iter().chain(indexes);
+        registrations.for_each(Registration::cancel);
         self.stop.send_replace(true);
         // The server goes on until the node ends, so it is not waited for.
         let mut ended = 0;
@@ -299,6 +343,14 @@ impl Archiving {
             ended += 1;
         }
     }
+}
+
+/// Cost of the route by which the time index of a stream that is kept since `kept_since` is asked for here: of several archives
+/// the one that goes back farthest answers, to a factor of two. `None` where the publisher remembers more.
+fn index_cost(kept_since: Timestamp, publisher: PublisherMemory) -> Option<u64> {
+    let kept = publisher.until.since(kept_since).as_secs();
+    let kept = u32::try_from(kept).unwrap_or(u32::MAX);
+    (kept_since <= publisher.since).then(|| u64::from(kept.leading_zeros()))
 }
 
 /// Both clocks of this machine.
@@ -398,5 +450,28 @@ fn index(rungs: Vec<FoundRung>, since: Option<Timestamp>) -> TimeIndex {
         rungs: rungs.take(namecast_stream::catalogue::MAX_RUNGS).collect(),
         delegation: None,
         since,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000)
+    }
+
+    /// A publisher that has the last 30 s in memory. 30 s, 60 s and a day (86 400 s) have 27, 26 and 15 leading
+    /// zeros of 32 bits.
+    #[test]
+    fn the_longest_memory_answers_for_the_time_index() {
+        let publisher = PublisherMemory {
+            since: at(100_000),
+            until: at(100_030),
+        };
+        assert_eq!(index_cost(at(100_001), publisher), None);
+        assert_eq!(index_cost(at(100_000), publisher), Some(27));
+        assert_eq!(index_cost(at(99_970), publisher), Some(26));
+        assert_eq!(index_cost(at(13_630), publisher), Some(15));
     }
 }

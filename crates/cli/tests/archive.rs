@@ -98,3 +98,71 @@ fn a_killed_publisher_is_watched_from_the_past() {
     let is_first = |reading: &&Reading| reading.millis.abs_diff(first / 1_000) <= 1;
     assert!(readings.iter().any(|reading| is_first(&reading)));
 }
+
+/// A stream is recorded, and forwarder, publisher and archive start again, in each order: what was recorded before is watched,
+/// though the publisher, which remembers nothing of it, answers for the time index too.
+#[test]
+fn the_past_is_watched_whoever_started_first() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    let socket = home.join("forwarder.sock");
+    let face = format!("unix://{}", socket.display());
+    let start = |who: usize, stats: &Path| {
+        let line = match who {
+            0 => format!(
+                "forwarder --json --port 0 --udp off --tcp off --unix {}",
+                socket.display()
+            ),
+            1 => format!(
+                "publish /test --quiet --input test --ladder 200k --connect {face} --stats {}",
+                stats.display()
+            ),
+            _ => format!(
+                "archive /test --quiet --store kept --connect {face} --stats {}",
+                stats.display()
+            ),
+        };
+        let mut program = Program::start(home, &line);
+        // The next one shall not overtake it.
+        match who {
+            0 => drop(program.lines().next().unwrap()),
+            1 => until_at_least(stats, "frames_published", 1),
+            _ => until_at_least(stats, "interests_received", 0),
+        }
+        program
+    };
+    let begin = |order: [usize; 3], turn: &str| {
+        let stats = |who| home.join(format!("{turn}-{who}.json"));
+        let programs = order.map(|who| start(who, &stats(who)));
+        (programs, stats(2))
+    };
+    let (mut programs, stats) = begin([0, 1, 2], "first");
+    until_at_least(&stats, "samples", 300);
+    programs.iter_mut().for_each(Program::kill);
+    let since = newest_stats(&stats).unwrap()["since"].as_f64().unwrap();
+    let from = since as u64 + 2;
+
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let (_programs, stats) = begin(order, &format!("{order:?}").replace([',', ' '], ""));
+        // It knows who publishes.
+        until_at_least(&stats, "samples", 50);
+        let watch = format!(
+            "watch /test --json --no-audio --output film.mp4 --duration 5s --from {from} --connect {face}"
+        );
+        let played = until(&format!("playback after {order:?}"), || {
+            let mut watcher = Program::start(home, &watch);
+            watcher.lines().find_map(|said| playing_from(&said))
+        });
+        assert!(
+            played.abs_diff(from * 1_000_000) < FRAME,
+            "{played} for {from}"
+        );
+    }
+}

@@ -17,6 +17,7 @@ use crate::node::{LinkState, NewFace, Node, NodeError};
 #[derive(Clone, Debug)]
 pub struct Registration {
     state: watch::Receiver<RegistrationState>,
+    cost: watch::Sender<u64>,
     cancelled: CancellationToken,
 }
 
@@ -44,6 +45,12 @@ impl Registration {
         settled.is_ok_and(|state| *state == RegistrationState::Registered)
     }
 
+    /// Asks the neighbour for another cost from now on.
+    pub fn set_cost(&self, cost: u64) {
+        let replace = |before: &mut u64| core::mem::replace(before, cost) != cost;
+        self.cost.send_if_modified(replace);
+    }
+
     /// Takes the registration back: the neighbour is told once, and not asked again.
     pub fn cancel(&self) {
         self.cancelled.cancel();
@@ -54,7 +61,17 @@ impl Node {
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
     /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
     pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        start(self, face, (prefix, cost), None)
+        start(self, face, wanted(prefix, cost))
+    }
+
+    /// Asks as [`register_prefix`](Self::register_prefix) does, to be asked before whoever registered a shorter prefix,
+    /// whatever the costs.
+    pub fn register_capturing(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
+        let wanted = Wanted {
+            captures: true,
+            ..wanted(prefix, cost)
+        };
+        start(self, face, wanted)
     }
 
     /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
@@ -66,26 +83,38 @@ impl Node {
         when: Announcing,
     ) -> Registration {
         let prefix = announcer.prefix().clone();
-        start(self, face, (prefix, cost), Some((announcer, when)))
+        let wanted = Wanted {
+            announcement: Some((announcer, when)),
+            ..wanted(prefix, cost)
+        };
+        start(self, face, wanted)
     }
 }
 
-/// Registers `prefix` with the peer of `face`, for as long as both live, and announces it if that is wanted.
-fn start(
-    node: &Node,
-    face: FaceId,
-    (prefix, cost): (Name, u64),
-    announcement: Option<(Announcer, Announcing)>,
-) -> Registration {
+/// What is asked of a neighbour that need not do more than send Interests here.
+const fn wanted(prefix: Name, cost: u64) -> Wanted {
+    Wanted {
+        prefix,
+        cost,
+        captures: false,
+        announcement: None,
+        ticket: None,
+    }
+}
+
+/// Registers with the peer of `face` what is wanted, for as long as both live.
+fn start(node: &Node, face: FaceId, wanted: Wanted) -> Registration {
     let (state, observed) = watch::channel(RegistrationState::Pending);
+    let (cost, costs) = watch::channel(wanted.cost);
     let cancelled = node.stopping().child_token();
     let registration = Registration {
         state: observed,
+        cost,
         cancelled: cancelled.clone(),
     };
     let host = node.clone();
     node.spawn(async move {
-        if let Ok(mut running) = Running::start(&host, face, (prefix, cost), announcement).await {
+        if let Ok(mut running) = Running::start(&host, face, wanted, costs).await {
             running.run(&state, &cancelled).await;
         }
         state.send_replace(RegistrationState::Ended);
@@ -98,6 +127,8 @@ struct Running {
     prefix: Name,
     neighbour: Neighbour,
     link: watch::Receiver<LinkState>,
+    /// Ends once nobody can ask for another cost.
+    costs: Option<watch::Receiver<u64>>,
     registrar: Handle<Registrar>,
     events: mpsc::Receiver<RegistrationEvent>,
 }
@@ -106,18 +137,13 @@ impl Running {
     async fn start(
         node: &Node,
         face: FaceId,
-        (prefix, cost): (Name, u64),
-        announcement: Option<(Announcer, Announcing)>,
+        wanted: Wanted,
+        costs: watch::Receiver<u64>,
     ) -> Result<Self, NodeError> {
         let mut link = node.link_state(face).await?;
         link.mark_changed();
         let peer = node.describe(face).await?;
-        let wanted = Wanted {
-            prefix: prefix.clone(),
-            cost,
-            announcement,
-            ticket: None,
-        };
+        let prefix = wanted.prefix.clone();
         let neighbour = Neighbour {
             face: face.number(),
             addressee: addressee(peer.scope),
@@ -132,6 +158,7 @@ impl Running {
             prefix,
             neighbour,
             link,
+            costs: Some(costs),
             registrar,
             events,
         })
@@ -158,6 +185,9 @@ impl Running {
                     let neighbour = is_up.then_some(self.neighbour);
                     self.registrar.try_call(move |it, now| it.set_neighbour(now, neighbour));
                 }
+                cost = changed(&mut self.costs) => {
+                    self.registrar.try_call(move |it, now| it.set_cost(now, cost));
+                }
                 () = cancelled.cancelled(), if !is_cancelled => {
                     is_cancelled = self.registrar.try_call(Registrar::cancel);
                 }
@@ -177,4 +207,15 @@ impl Running {
             }
         }
     }
+}
+
+/// Waits for another cost; for ever once nobody can ask for one.
+async fn changed(costs: &mut Option<watch::Receiver<u64>>) -> u64 {
+    if let Some(receiver) = costs {
+        if receiver.changed().await.is_ok() {
+            return *receiver.borrow_and_update();
+        }
+        *costs = None;
+    }
+    core::future::pending().await
 }

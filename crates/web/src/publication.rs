@@ -82,6 +82,7 @@ impl Publication {
         let wanted = Wanted {
             prefix: name,
             cost: 0,
+            captures: false,
             announcement: None,
             ticket,
         };

@@ -15,6 +15,8 @@ use super::numbers::*;
 pub const CHILD_INHERIT: u64 = 1;
 /// Route flag: for names under its prefix, routes of shorter prefixes do not apply.
 pub const CAPTURE: u64 = 2;
+/// Route flag, ours: next hops that the prefix inherits come after this route, whatever their cost. Others ignore it.
+pub const PRECEDE: u64 = 4;
 
 /// What a command is about; each command uses some of the fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

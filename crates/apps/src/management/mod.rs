@@ -5,7 +5,7 @@ mod dataset;
 #[expect(missing_docs, reason = "names of ndn-cxx say it all")]
 pub mod numbers;
 
-pub use control::{CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, millis};
+pub use control::{CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, PRECEDE, millis};
 pub use dataset::{DatasetError, Item, MAX_DATASET_SIZE, SegmentReader, decode_items};
 
 use bytes::Bytes;

@@ -25,7 +25,7 @@ use serde::Serialize;
 use smart_default::SmartDefault;
 
 use crate::management::{
-    Addressee, CHILD_INHERIT, ControlParameters, ControlResponse, Item, ORIGIN_CLIENT,
+    Addressee, CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, Item, ORIGIN_CLIENT,
     PREFIX_ANNOUNCEMENT, SegmentReader, decode_items, numbers, sign_command,
 };
 use crate::{Application, Now, Output, face};
@@ -90,6 +90,8 @@ pub struct Wanted {
     pub prefix: Name,
     /// Of several that ask, those with the lowest cost come first.
     pub cost: u64,
+    /// Whether the prefix is answered here before whoever registered a shorter one, whatever the costs.
+    pub captures: bool,
     /// What to announce, and when.
     pub announcement: Option<(Announcer, Announcing)>,
     /// What shows the neighbour that the prefix may be registered, where it lets that be shown: the ApplicationParameters of the
@@ -203,6 +205,16 @@ impl Registrar {
         }
     }
 
+    /// Registers again with another cost, in place of the one before.
+    pub fn set_cost(&mut self, now: Now, cost: u64) {
+        if core::mem::replace(&mut self.wanted.cost, cost) != cost && !self.is_cancelled {
+            // An answer to the command before says nothing of this cost.
+            self.exchange = None;
+            self.due = now.monotonic;
+            self.handle_timeout(now);
+        }
+    }
+
     /// How it stands now.
     pub const fn state(&self) -> &RegistrationState {
         &self.state
@@ -263,7 +275,7 @@ impl Registrar {
         let lifetime = self.refresh() * (REPETITIONS + 1);
         ControlParameters {
             cost: Some(self.wanted.cost),
-            flags: Some(CHILD_INHERIT),
+            flags: Some(CHILD_INHERIT | if self.wanted.captures { CAPTURE } else { 0 }),
             expiration: neighbour.is_datagram.then_some(lifetime),
             ..self.former(ORIGIN_CLIENT)
         }

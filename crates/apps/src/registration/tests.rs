@@ -20,6 +20,7 @@ fn wanted(announcement: Option<Announcing>) -> Wanted {
     Wanted {
         prefix,
         cost: 7,
+        captures: false,
         announcement: announcement.map(|when| (announcer, when)),
         ticket: None,
     }
@@ -309,4 +310,30 @@ fn a_prefix_is_announced_where_its_own_strategy_or_one_below_learns() {
         );
     }
     assert!(!are_learning(&Bytes::new(), &"/a".parse().unwrap()));
+}
+
+/// Another cost is registered at once, also while the answer to the one before is awaited; the same one is not.
+#[test]
+fn another_cost_is_registered_at_once() {
+    let mut registrar = registrar(Wanted {
+        captures: true,
+        ..wanted(None)
+    });
+    registrar.set_cost(at(0), 8);
+    registrar.set_neighbour(at(10), NEIGHBOUR);
+    let asked = |registrar: &mut Registrar| {
+        let command = drain(registrar).0?;
+        let route = parameters(&command);
+        Some((route.cost?, route.flags?))
+    };
+    let flags = CHILD_INHERIT | CAPTURE;
+    assert_eq!(asked(&mut registrar), Some((8, flags)));
+    registrar.set_cost(at(20), 9);
+    assert_eq!(asked(&mut registrar), Some((9, flags)));
+    registrar.set_cost(at(30), 9);
+    assert_eq!(asked(&mut registrar), None);
+    registrar.cancel(at(40));
+    assert!(drain(&mut registrar).0.is_some());
+    registrar.set_cost(at(50), 10);
+    assert_eq!(drain(&mut registrar).0, None);
 }

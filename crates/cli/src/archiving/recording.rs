@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::interval;
 
 use super::keeper::Troubles;
-use super::{SYNC_INTERVAL, Sentence, moment, tell};
+use super::{Recorded as Shown, SYNC_INTERVAL, Sentence, moment, tell};
 use crate::key_check::KeyCheck;
 
 /// The recorder and what writes.
@@ -20,7 +20,7 @@ pub(super) struct Recording {
     pub(super) keys: KeyCheck,
     pub(super) say: mpsc::Sender<Sentence>,
     pub(super) troubles: Troubles,
-    pub(super) shown: watch::Sender<(recorder::Counters, u64)>,
+    pub(super) shown: watch::Sender<Shown>,
     pub(super) link: Option<watch::Receiver<LinkState>>,
     /// Whether another key than the recorded one turned out to be the remembered one.
     pub(super) is_refused: bool,
@@ -113,7 +113,11 @@ impl Recording {
             let trouble = format!("not kept: {error}");
             self.troubles.tell(&self.say, self.clock.now(), trouble);
         }
-        let figures = |recorder: &mut Recorder, _| (*recorder.counters(), recorder.backlog());
+        let figures = |recorder: &mut Recorder, _| Shown {
+            counters: *recorder.counters(),
+            backlog: recorder.backlog(),
+            publisher: recorder.publisher_memory(),
+        };
         if let Some(figures) = self.recorder.call(figures).await {
             self.shown.send_replace(figures);
         }

@@ -126,7 +126,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
                 }
             }
             _ = tick.tick() => {
-                archiving.route_streams().await?;
+                archiving.route_indexes().await?;
                 let figures = archiving.figures();
                 if figures.store_failures > store_failures {
                     store_failures = figures.store_failures;

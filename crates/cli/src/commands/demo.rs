@@ -106,7 +106,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
             // What it has to say is in the log; here it would only distract.
             _ = archiving.next_sentence() => {}
             _ = tick.tick() => {
-                archiving.route_streams().await?;
+                archiving.route_indexes().await?;
                 let mut figures = publishing.figures().await;
                 figures.archive = Some(archiving.figures());
                 stats.set_problem("input", publishing.problem());

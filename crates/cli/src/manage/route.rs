@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use namecast_command::report::{self, print, print_line};
 use namecast_net::management::{
-    CAPTURE, CHILD_INHERIT, ControlParameters, FaceStatus, RibEntry, RibRoute,
+    CAPTURE, CHILD_INHERIT, ControlParameters, FaceStatus, PRECEDE, RibEntry, RibRoute,
 };
 
 use super::arguments::{FaceArguments, FaceChoice, Origin, RouteWhat, Target};
@@ -135,7 +135,11 @@ pub(super) fn table(entries: &[RibEntry], faces: &[FaceStatus]) -> String {
 }
 
 fn flags(flags: u64) -> String {
-    let named = [(CHILD_INHERIT, "child-inherit"), (CAPTURE, "capture")];
+    let named = [
+        (CHILD_INHERIT, "child-inherit"),
+        (CAPTURE, "capture"),
+        (PRECEDE, "precede"),
+    ];
     flag_names(flags, &named)
 }
 

@@ -53,7 +53,8 @@ pub use status::GeneralStatus;
 pub use crate::node::{ReadvertisingStatus, StrategyChoice, StrategyCounts};
 
 pub use namecast_apps::management::{
-    CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, Item, SegmentReader, decode_items,
+    CAPTURE, CHILD_INHERIT, ControlParameters, ControlResponse, Item, PRECEDE, SegmentReader,
+    decode_items,
 };
 
 use crate::FaceUri;
@@ -287,8 +288,9 @@ impl Manager {
         Some(respond(name, ContentType::Blob, &response))
     }
 
-    /// Leaves out the flag by which a route would hide those of shorter prefixes, unless an operator's key or an application of
-    /// this process wants it. Some clients set it for whatever they register, so that it is no reason to refuse them.
+    /// Replaces the flag by which a route would hide those of shorter prefixes, unless an operator's key or an application of
+    /// this process wants it: such a route precedes them, and they stay for when it does not answer. Some clients set the flag
+    /// for whatever they register, so that it is no reason to refuse them.
     async fn without_capture(
         &self,
         parameters: ControlParameters,
@@ -305,7 +307,7 @@ impl Manager {
             return parameters;
         }
         ControlParameters {
-            flags: Some(flags & !CAPTURE),
+            flags: Some(flags & !CAPTURE | PRECEDE),
             ..parameters
         }
     }

@@ -2,14 +2,14 @@
 //!
 //! One prefix and face may have several routes, of different origin and cost; the forwarder gets the lowest cost. A prefix
 //! that has routes also gets the next hops of shorter prefixes whose routes say so (child inheritance), unless one of its
-//! own says that it captures, as in NFD.
+//! own says that it captures, as in NFD. Inherited next hops come after those of a route that precedes, whatever they cost.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use namecast_apps::management::numbers::{COST, EXPIRATION_PERIOD, FACE_ID, FLAGS, ORIGIN};
 use namecast_apps::management::{
-    CAPTURE, CHILD_INHERIT, ControlParameters, Item, PREFIX_ANNOUNCEMENT, millis,
+    CAPTURE, CHILD_INHERIT, ControlParameters, Item, PRECEDE, PREFIX_ANNOUNCEMENT, millis,
 };
 use namecast_forward::FaceId;
 use namecast_packet::tlv::{self, Element, Reader, Writer};
@@ -44,7 +44,7 @@ pub(crate) struct Rib {
 pub(crate) struct Route {
     /// Which of several to take: the lowest.
     pub(crate) cost: u64,
-    /// [`CHILD_INHERIT`] and [`CAPTURE`].
+    /// [`CHILD_INHERIT`], [`CAPTURE`] and [`PRECEDE`].
     pub(crate) flags: u64,
     /// When it ends.
     pub(crate) expires: Option<Instant>,
@@ -256,21 +256,29 @@ impl Rib {
     fn next_hops(&self, prefix: &Name) -> BTreeMap<FaceId, u64> {
         let mut hops = BTreeMap::new();
         let mut shorter = prefix.clone();
+        // What the next hops of shorter prefixes cost at least.
+        let mut least = 0;
         loop {
             let is_own = shorter.len() == prefix.len();
             let routes = self.routes.get(&shorter).into_iter().flatten();
             let mut captures = false;
             let mut handed: BTreeMap<FaceId, u64> = BTreeMap::new();
+            let mut next_least = least;
             for (&(face, _), route) in routes {
                 captures |= route.flags & CAPTURE != 0;
                 if is_own || route.flags & CHILD_INHERIT != 0 {
-                    let cost = handed.entry(face).or_insert(route.cost);
-                    *cost = route.cost.min(*cost);
+                    let route_cost = route.cost.max(least);
+                    let cost = handed.entry(face).or_insert(route_cost);
+                    *cost = route_cost.min(*cost);
+                    if route.flags & PRECEDE != 0 {
+                        next_least = next_least.max(route_cost.saturating_add(1));
+                    }
                 }
             }
             for (face, cost) in handed {
                 hops.entry(face).or_insert(cost);
             }
+            least = next_least;
             if captures || shorter.is_empty() {
                 return hops;
             }

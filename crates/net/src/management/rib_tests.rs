@@ -207,3 +207,42 @@ fn what_the_forwarder_was_told_is_what_the_routes_come_to() {
     }
     assert!(told.len() > 5);
 }
+
+/// An archive's `/a/v/index`, and a publisher's `/a` and an operator's `/` from lower faces, in any order: the archive is asked
+/// first, and they stay for when it does not answer. Whatever is free of cost is no reason to come before it.
+#[test]
+fn a_route_that_precedes_comes_before_those_that_its_prefix_inherits() {
+    let [operator, publisher, archive] = [300, 301, 302].map(FaceId::from_number);
+    let routes = [
+        ("/", operator, route(0)),
+        ("/a", publisher, route(0)),
+        (
+            "/a/v/index",
+            archive,
+            Route {
+                flags: CHILD_INHERIT | PRECEDE,
+                ..route(27)
+            },
+        ),
+    ];
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let mut rib = Rib::new(10, 1_000);
+        for (prefix, face, route) in order.map(|at| routes[at]) {
+            rib.register(&name(prefix), face, 0, route).unwrap();
+        }
+        let costs =
+            |rib: &Rib, prefix| rib.next_hops(&name(prefix)).into_iter().collect::<Vec<_>>();
+        let expected = [(operator, 28), (publisher, 28), (archive, 27)];
+        assert_eq!(costs(&rib, "/a/v/index"), expected, "{order:?}");
+        assert_eq!(costs(&rib, "/a"), [(operator, 0), (publisher, 0)]);
+        rib.unregister(&name("/a/v/index"), archive, 0);
+        assert_eq!(rib.installed.len(), 3);
+    }
+}

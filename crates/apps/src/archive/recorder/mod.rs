@@ -178,6 +178,15 @@ pub struct Counters {
     pub outputs_dropped: u64,
 }
 
+/// What a publisher has in memory, by its clock at capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublisherMemory {
+    /// When it began to publish, or its memory begins, whichever is later.
+    pub since: Timestamp,
+    /// When it answered last.
+    pub until: Timestamp,
+}
+
 /// One rung being recorded.
 #[derive(Debug)]
 struct Rung {
@@ -351,6 +360,18 @@ impl Recorder {
     /// What is recorded, once it is known.
     pub fn catalogue(&self) -> Option<&Catalogue> {
         self.catalogue.as_ref().map(|(_, catalogue)| catalogue)
+    }
+
+    /// Returns what the publisher has in memory, once it has answered.
+    pub fn publisher_memory(&self) -> Option<PublisherMemory> {
+        let began = Timestamp::from_micros(self.catalogue()?.version);
+        let until = self.served_at?;
+        let oldest = until.as_micros();
+        let oldest = oldest.saturating_sub(self.config.resume_within.as_micros() as u64);
+        Some(PublisherMemory {
+            since: began.max(Timestamp::from_micros(oldest)),
+            until,
+        })
     }
 
     /// Samples published and not kept yet.

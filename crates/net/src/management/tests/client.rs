@@ -6,7 +6,7 @@ use namecast_units::{ByteSize, Duration};
 
 use super::super::{
     CAPTURE, CHILD_INHERIT, Client, ClientError, ControlParameters, FaceStatus, FibEntry, Item,
-    StrategyChoice,
+    PRECEDE, StrategyChoice,
 };
 use super::{about, name, to};
 use crate::{
@@ -196,8 +196,7 @@ async fn only_the_unix_socket_makes_faces_without_a_key() {
     client.command("faces/create", &wanted).await.unwrap();
 }
 
-/// The flag is left out of what others register, is there for a key and for applications of this process, and nobody is refused
-/// for it.
+/// What others register precedes instead, a key and applications of this process capture, and nobody is refused for the flag.
 #[tokio::test]
 async fn capturing_takes_a_key() {
     let directory = tempfile::tempdir().unwrap();
@@ -209,7 +208,7 @@ async fn capturing_takes_a_key() {
     };
     let flags = |made: Result<ControlParameters, ClientError>| made.unwrap().flags;
     let made = client.command("rib/register", &wanted).await;
-    assert_eq!(flags(made), Some(CHILD_INHERIT));
+    assert_eq!(flags(made), Some(CHILD_INHERIT | PRECEDE));
     let mut client = client.signing_with(operator.signer);
     let made = client.command("rib/register", &wanted).await;
     assert_eq!(flags(made), wanted.flags);

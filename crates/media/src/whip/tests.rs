@@ -367,12 +367,79 @@ fn garbage_harms_nobody() {
     assert!(pictures(&pair.read().1).len() >= 35);
 }
 
+/// As Chromium offers them on a machine whose encoder has one profile only.
+fn chromium(video: &str) -> String {
+    let (_, _, offer) = Pusher::offer(Instant::now());
+    let (before, section) = offer.split_at(offer.find("m=video").unwrap());
+    let kept = section.lines().skip(1).filter(|line| {
+        !["a=rtpmap", "a=fmtp", "a=rtcp-fb"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    });
+    let kept: Vec<_> = kept.collect();
+    let numbers = "m=video 9 UDP/TLS/RTP/SAVPF 102 103";
+    format!(
+        "{before}{numbers}\r\n{}\r\n{video}a=rtpmap:103 rtx/90000\r\na=fmtp:103 apt=102\r\n",
+        kept.join("\r\n")
+    )
+}
+
+fn answer(offer: &str) -> Result<String, OfferError> {
+    let offer = Offer::parse(offer)?;
+    let accepted = Session::accept(offer, &credentials(), &[address(2)], Instant::now());
+    accepted.map(|(_, answer)| answer)
+}
+
+/// High alone, without cutting units, with a level of another kind; and browsers without H.264.
+#[test]
+fn answers_name_what_was_offered() {
+    for parameters in [
+        "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=64001f",
+        "level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=640c34",
+        "packetization-mode=1;profile-level-id=4d0028",
+        "packetization-mode=0;profile-level-id=42e01f",
+        "packetization-mode=1;profile-level-id=42001f",
+    ] {
+        let offered = chromium(&format!(
+            "a=rtpmap:102 H264/90000\r\na=rtcp-fb:102 nack pli\r\na=fmtp:102 {parameters}\r\n"
+        ));
+        let answer = answer(&offered).unwrap();
+        assert!(!answer.contains("m=video 0"), "{parameters}: {answer}");
+        assert!(answer.contains("a=rtpmap:102 H264/90000"), "{answer}");
+        for parameter in parameters.split(';').filter(|it| !it.contains("asymmetry")) {
+            assert!(answer.contains(parameter), "{parameter}: {answer}");
+        }
+        assert!(answer.contains("stereo=1"), "{answer}");
+    }
+    for codec in ["VP8", "VP9", "AV1"] {
+        let offered = chromium(&format!("a=rtpmap:102 {codec}/90000\r\n"));
+        let answer = answer(&offered).unwrap();
+        assert!(
+            answer.contains(&format!("a=rtpmap:102 {codec}/90000")),
+            "{answer}"
+        );
+    }
+    for (parameters, named) in [
+        ("profile-level-id=6e0028", "H264 6e0028"),
+        ("profile-level-id=zz", "H264 zz"),
+    ] {
+        let offered = chromium(&format!(
+            "a=rtpmap:102 H264/90000\r\na=fmtp:102 {parameters}\r\n"
+        ));
+        assert_eq!(
+            answer(&offered).unwrap_err(),
+            OfferError::NoVideoCodec(named.to_owned())
+        );
+    }
+}
+
 #[test]
 fn offers_that_cannot_be_taken_say_why() {
     let (_, _, offer) = Pusher::offer(Instant::now());
     let refused = |offer: &str| Offer::parse(offer).unwrap_err();
     assert!(Offer::parse(&offer).is_ok());
-    assert_eq!(refused(&offer.replace("H264", "VP8")), OfferError::NoH264);
+    let theora = refused(&offer.replace("H264", "theora"));
+    assert_eq!(theora, OfferError::NoVideoCodec("theora".to_owned()));
     assert_eq!(refused(&offer.replace("opus", "PCMU")), OfferError::NoOpus);
     assert_eq!(
         refused(&offer.replace("a=sendonly", "a=recvonly")),
@@ -402,5 +469,18 @@ fn offers_that_cannot_be_taken_say_why() {
         let parsed = Offer::parse(core::str::from_utf8(&changed).unwrap());
         let accept = |offer| Session::accept(offer, &credentials(), &[address(2)], Instant::now());
         let _ = parsed.map(accept);
+    }
+    // Digits changed at random, which gives payload types twice, parameters of others and numbers out of range.
+    let mut random = namecast_units::Random::from_seed(3);
+    let digits: Vec<_> = (0..offer.len())
+        .filter(|&at| offer.as_bytes()[at].is_ascii_digit())
+        .collect();
+    for _ in 0..200 {
+        let mut changed = offer.clone().into_bytes();
+        for _ in 0..=random.below(6) {
+            let at = digits[random.below(digits.len() as u64) as usize];
+            changed[at] = b'0' + random.below(10) as u8;
+        }
+        let _ = answer(core::str::from_utf8(&changed).unwrap());
     }
 }

@@ -8,7 +8,7 @@ use h264_reader::rbsp::{BitRead, BitReader, decode_nal};
 
 use crate::found::FoundVideo;
 
-/// Largest width and height that are believed.
+/// Largest width and height that are accepted.
 const MAX_SIDE: u32 = 16_384;
 
 /// What a header says of the pictures that follow it.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 
 mod program;
+mod rtmp;
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,11 +11,13 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use program::{Program, newest_stats, start_forwarder, until};
+use rtmp::{Clip, Encoder};
 use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -34,11 +37,15 @@ struct Server {
 
 impl Server {
     fn start() -> Self {
+        Self::start_with("--ladder copy")
+    }
+
+    fn start_with(encoding: &str) -> Self {
         let home = tempfile::tempdir().unwrap();
         let (forwarder, face) = start_forwarder(home.path());
         fs::write(home.path().join("key"), "s3cret\n").unwrap();
         let line = format!(
-            "serve --json --rtmp 127.0.0.1:0 --srt 127.0.0.1:0 --key-file key --ladder copy --stats serve.json --connect {face}"
+            "serve --json --rtmp 127.0.0.1:0 --srt 127.0.0.1:0 --key-file key {encoding} --stats serve.json --connect {face}"
         );
         let mut serve = Program::start(home.path(), &line);
         let mut lines = serve.lines();
@@ -282,6 +289,61 @@ fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
     });
     TcpListener::bind(server.rtmp_socket()).unwrap();
     UdpSocket::bind(server.srt_socket()).unwrap();
+}
+
+const HEVC: &str = "-c:v libx265 -preset ultrafast -x265-params log-level=none:bframes=0";
+const AV1: &str = "-c:v libsvtav1 -preset 12";
+const H264: &str = "-c:v libx264 -preset ultrafast -tune zerolatency";
+
+/// HEVC is encoded anew, AV1 and H.264 are passed through; the last one's times leave 24 bits, and then 32, without being repeated in
+/// further chunks. What cannot be read is refused, and the encoder hears why.
+#[test]
+fn encoders_of_all_kinds_are_seen() {
+    let server = Server::start_with("--ladder copy");
+    let encoded = Server::start_with("--ladder 300k");
+    let hevc = Clip::encode(HEVC, b"hvcC", Some(b"hvc1"));
+    let av1 = Clip::encode(AV1, b"av1C", Some(b"av01"));
+    let h264 = Clip::encode(H264, b"avcC", None);
+    let vvc = Clip::encode(HEVC, b"hvcC", Some(b"vvc1"));
+    let is_over = AtomicBool::new(false);
+    let push = &|address: &str, name: &str, clip: &Clip, time: u32| {
+        let path = format!("{}?key=s3cret", name.trim_start_matches('/'));
+        Encoder::connect(address, &path, time == 0).push(clip, time, &is_over)
+    };
+    thread::scope(|scope| {
+        let streams = [
+            (&encoded, "/hevc", "HEVC", &hevc, 0),
+            (&server, "/av1", "AV1", &av1, 0),
+            // A second before times take four octets, and one before they begin anew.
+            (&server, "/day", "H.264", &h264, 0xff_ffff - 1_000),
+            (&server, "/month", "H.264", &h264, u32::MAX - 1_000),
+        ];
+        for (server, name, _, clip, time) in streams {
+            let address = server.rtmp_socket();
+            scope.spawn(move || push(&address, name, clip, time));
+        }
+        for (server, name, described, ..) in streams {
+            let begun = server.event("begun", name);
+            assert_eq!(begun["video"]["codec"], described, "{begun}");
+            assert_eq!(begun["video"]["height"], 180);
+            let _watcher = server.watch(name);
+            until("picture", || {
+                (server.received(name) > PICTURES).then_some(())
+            });
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    is_over.store(false, Ordering::Relaxed);
+    let address = server.rtmp_socket();
+    let said = push(&address, "/vvc", &vvc, 0);
+    assert!(said.contains("NetStream.Publish.Rejected"), "{said}");
+    assert!(
+        said.contains("the video codec vvc1 is not accepted"),
+        "{said}"
+    );
+    until("refusal", || {
+        server.counter("refused_codec").filter(|&it| it == 1)
+    });
 }
 
 /// Ten times, two names at once, by both protocols: from the start of the pusher's process to its first picture at a watcher who stays.

@@ -8,6 +8,9 @@
 
 mod annex_b;
 mod clock;
+pub mod flv;
+pub mod found;
+mod headers;
 pub mod ingest;
 pub mod nut;
 pub mod package;

@@ -242,6 +242,11 @@ impl Publishing {
         line
     }
 
+    /// The streams as the catalogue describes them.
+    pub(super) fn streams(&self) -> &[StreamInfo] {
+        &self.sources.streams
+    }
+
     /// The same for programs.
     pub(super) fn streams_json(&self) -> Value {
         json!(self.sources.streams)

@@ -1,5 +1,6 @@
 //! `namecast serve`: whatever others push here is published, each stream under a name of its own.
 
+mod described;
 mod outlet;
 mod publication;
 #[cfg(feature = "whip")]
@@ -113,6 +114,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                     };
                     publications.spawn(publication.run(pushed));
                 }
+                Event::Noted { name, sentence } => teller.tell(&Told::trouble(&name.to_string(), &sentence))?,
                 Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string()))?,
             },
             Some(sentence) = sentences.recv() => teller.tell(&sentence)?,
@@ -236,6 +238,13 @@ struct Told {
 }
 
 impl Told {
+    fn trouble(name: &str, what: &str) -> Self {
+        Self {
+            sentence: format!("{name}: {what}"),
+            object: json!({ "event": "trouble", "name": name, "what": what }),
+        }
+    }
+
     fn refused(protocol: &str, from: &str, why: &str) -> Self {
         Self {
             sentence: format!("{protocol} from {from} refused: {why}"),

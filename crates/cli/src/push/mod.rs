@@ -22,6 +22,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use namecast_media::found::Received;
 use namecast_media::ingest::source::Container;
 use namecast_packet::{Component, Name};
 use namecast_units::Duration;
@@ -43,6 +44,8 @@ const MAX_WAIT: Duration = Duration::from_millis(800);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// Names that forwarders keep to themselves.
 const RESERVED: [&str; 2] = ["localhost", "localhop"];
+/// If nothing of a stream is published so soon, a sentence says why.
+pub const FIRST_FRAME: Duration = Duration::from_secs(2);
 /// Events that wait to be heard. Whoever pushes waits where there are more; refusals are counted, and not told.
 const MAX_EVENTS: usize = 64;
 
@@ -58,12 +61,44 @@ pub struct Pushed {
     pub protocol: &'static str,
     /// Who pushes.
     pub from: SocketAddr,
+    /// What has arrived, where the listener looks into it.
+    pub seen: Option<Seen>,
+}
+
+/// What has arrived of a stream, as its listener last said.
+#[derive(Clone, Debug, Default)]
+pub struct Seen(Arc<Mutex<Received>>);
+
+impl Seen {
+    /// What has arrived.
+    pub fn get(&self) -> Received {
+        self.lock().clone()
+    }
+
+    /// Records what has arrived.
+    pub fn set(&self, received: &Received) {
+        let mut seen = self.lock();
+        if *seen != *received {
+            seen.clone_from(received);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Received> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What listeners report.
 pub enum Event {
     /// Somebody was admitted, and pushes.
     Pushed(Pushed),
+    /// Something is to be said of a stream.
+    Noted {
+        /// Name of the stream.
+        name: Name,
+        /// A sentence.
+        sentence: String,
+    },
     /// Somebody was turned away.
     Refused {
         /// Protocol, for people.
@@ -95,6 +130,9 @@ pub enum Refusal {
     /// Too many names were pushed.
     #[error("{MAX_NAMES} names were pushed already: choose one of them, or start the server again")]
     Names,
+    /// Its pictures or sound cannot be read.
+    #[error("{0}")]
+    Codec(String),
     /// What came breaks the protocol, or a bound.
     #[error("{0}")]
     Malformed(String),
@@ -115,6 +153,8 @@ pub struct GateCounters {
     pub refused_taken: u64,
     /// Refused, as there are too many streams or names.
     pub refused_full: u64,
+    /// Ended, as their pictures or sound cannot be read.
+    pub refused_codec: u64,
     /// Connections that broke their protocol or a bound, or did not get anywhere in time.
     pub malformed: u64,
 }
@@ -239,6 +279,13 @@ impl Gate {
         self.0.events.send(Event::Pushed(pushed)).await.is_ok()
     }
 
+    /// Has a sentence said of a stream.
+    pub fn note(&self, name: &Name, sentence: String) {
+        let name = name.clone();
+        // Whoever has more to say than is heard is not waited for.
+        let _ = self.0.events.try_send(Event::Noted { name, sentence });
+    }
+
     /// Counts and reports that somebody was turned away.
     pub fn refuse(&self, protocol: &'static str, from: SocketAddr, why: Refusal) {
         let mut state = self.lock();
@@ -248,6 +295,7 @@ impl Gate {
             Refusal::Name => &mut counters.refused_name,
             Refusal::Taken(_) => &mut counters.refused_taken,
             Refusal::Full | Refusal::Names => &mut counters.refused_full,
+            Refusal::Codec(_) => &mut counters.refused_codec,
             Refusal::Malformed(_) => &mut counters.malformed,
         };
         *counter += 1;

@@ -105,6 +105,7 @@ async fn attend(request: ConnectionRequest, gate: &Gate) -> Result<(), Refusal> 
         container: Container::MpegTs,
         protocol: PROTOCOL,
         from,
+        seen: None,
     };
     if gate.hand_over(pushed).await {
         carry(socket, ours).await;
@@ -149,7 +150,7 @@ fn field<'a>(mut fields: impl Iterator<Item = &'a str>, name: &str) -> Option<&'
 const fn code(why: &Refusal) -> ServerRejectReason {
     match why {
         Refusal::Key => ServerRejectReason::Unauthorized,
-        Refusal::Name | Refusal::Malformed(_) => ServerRejectReason::BadRequest,
+        Refusal::Name | Refusal::Codec(_) | Refusal::Malformed(_) => ServerRejectReason::BadRequest,
         Refusal::Taken(_) => ServerRejectReason::Conflict,
         Refusal::Full | Refusal::Names => ServerRejectReason::Overload,
     }

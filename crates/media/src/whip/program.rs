@@ -1,11 +1,14 @@
 //! Frames as they were pushed, as a NUT file that grows.
 
 use bytes::Bytes;
+use str0m::format::Codec;
 use str0m::media::{MediaKind, MediaTime};
 use str0m::rtp::rtcp::SenderInfo;
 
 use super::track_clock::TrackClock;
-use crate::annex_b::picture_size;
+use crate::annex_b::{SEQUENCE_PARAMETERS, is_of, units};
+use crate::found::{FoundAudio, FoundVideo, Received};
+use crate::headers;
 use crate::nut::writer::{file_header, h264_parameters, opus_head, put_frame};
 use crate::nut::{NutClass, NutStream};
 
@@ -18,6 +21,7 @@ const SOUND: (u32, u32) = (48_000, 2);
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) kind: MediaKind,
+    pub(super) codec: Codec,
     pub(super) key: bool,
     /// Whether none is missing before it.
     pub(super) is_next: bool,
@@ -52,6 +56,7 @@ pub(super) struct Program {
     waits_for_key: bool,
     pictures: TrackClock,
     sound: TrackClock,
+    received: Received,
 }
 
 impl Program {
@@ -63,12 +68,19 @@ impl Program {
             waits_for_key: true,
             pictures: TrackClock::default(),
             sound: TrackClock::default(),
+            received: Received::default(),
         }
+    }
+
+    /// What has arrived.
+    pub(super) const fn received(&self) -> &Received {
+        &self.received
     }
 
     /// Takes a frame. The file begins with the first key frame, or with sound where that is all.
     pub(super) fn take(&mut self, frame: &Frame<'_>) -> Fate {
         let is_video = frame.kind.is_video();
+        self.count(frame);
         let clock = if is_video {
             &mut self.pictures
         } else {
@@ -92,8 +104,11 @@ impl Program {
         let mut octets = Vec::new();
         if !self.has_begun {
             let picture = match (is_video, self.audio) {
-                (true, _) => match picture(frame.payload) {
-                    Some(stream) => Some(stream),
+                (true, _) => match picture(frame.codec, frame.payload) {
+                    Some((stream, found)) => {
+                        self.received.video = Some(found);
+                        Some(stream)
+                    }
                     None => return Fate::Malformed,
                 },
                 (false, 0) => None,
@@ -113,18 +128,56 @@ impl Program {
         );
         Fate::Written(octets.into())
     }
+
+    fn count(&mut self, frame: &Frame<'_>) {
+        let received = &mut self.received;
+        if frame.kind.is_video() {
+            received.pictures += 1;
+            received.key_frames += u64::from(frame.key);
+            return;
+        }
+        received.sounds += 1;
+        received.audio.get_or_insert_with(|| {
+            let (sample_rate, channels) = SOUND;
+            FoundAudio {
+                codec: "Opus".to_owned(),
+                sample_rate,
+                channels,
+            }
+        });
+    }
 }
 
-/// The stream of pictures that starts with this key frame, if that says what follows.
-fn picture(key_frame: &[u8]) -> Option<NutStream> {
-    let parameters = h264_parameters(key_frame);
-    let (width, height) = picture_size(parameters)?;
-    Some(NutStream {
-        class: NutClass::Video(width, height),
-        codec: Bytes::from_static(b"H264"),
-        parameters: Bytes::copy_from_slice(parameters),
-        decode_delay: 0,
-    })
+/// The stream of pictures that starts with this key frame, if that says what follows, and its description.
+fn picture(codec: Codec, key_frame: &[u8]) -> Option<(NutStream, FoundVideo)> {
+    let (name, tag, parameters, picture) = match codec {
+        Codec::H264 => {
+            let mut units = units(key_frame);
+            let set = units.find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
+            let parameters = Bytes::copy_from_slice(h264_parameters(key_frame));
+            ("H.264", b"H264", parameters, headers::h264(set)?)
+        }
+        Codec::Vp8 => ("VP8", b"VP80", Bytes::new(), headers::vp8(key_frame)?),
+        Codec::Vp9 => ("VP9", b"VP90", Bytes::new(), headers::vp9(key_frame)?),
+        Codec::Av1 => {
+            let (picture, record) = headers::av1(key_frame)?;
+            let sequence = headers::av1_sequence_header(key_frame)?;
+            (
+                "AV1",
+                b"AV01",
+                [&record[..], sequence].concat().into(),
+                picture,
+            )
+        }
+        _ => return None,
+    };
+    let stream = NutStream {
+        class: NutClass::Video(picture.width, picture.height),
+        codec: Bytes::from_static(tag),
+        parameters,
+        decode_delay: picture.reorder.unwrap_or(0),
+    };
+    Some((stream, picture.found(name)))
 }
 
 fn sound() -> NutStream {

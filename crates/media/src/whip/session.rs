@@ -5,20 +5,20 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use str0m::format::{Codec, FormatParams};
 use str0m::ice::{IceCreds, StunMessage};
-use str0m::media::{KeyframeRequestKind, MediaData, MediaKind, Mid};
+use str0m::media::{Frequency, KeyframeRequestKind, MediaData, MediaKind, Mid};
 use str0m::net::{Protocol, Receive};
 use str0m::rtp::Extension;
 use str0m::{Candidate, Event, Input, Rtc, RtcConfig};
 
-use super::offer::{Offer, OfferError};
+use super::offer::{Offer, OfferError, VideoChoice};
 use super::program::{Fate, Frame, Program};
+use crate::found::Received;
 
-/// Profiles of H.264 without B-frames, as browsers and OBS have them: constrained baseline, baseline and main (RFC 6184, section
-/// 8.1). The level is that of 1080p at 60 frames a second; senders may exceed it.
-const PROFILES: [u32; 3] = [0x42_e0_2a, 0x42_00_2a, 0x4d_00_2a];
-/// First payload type for them; only the pusher's count in an answer.
-const FIRST_PAYLOAD: u8 = 100;
+/// First payload type for pictures and that of sound; only the pusher's count in an answer.
+const FIRST_PAYLOAD: u8 = 96;
+const SOUND_PAYLOAD: u8 = 63;
 /// A key frame is asked for so long after the last one: those who join wait at most 2 s, the answer's way included.
 const KEY_INTERVAL: Duration = Duration::from_millis(1_700);
 /// A request that was not answered is repeated after this.
@@ -127,17 +127,21 @@ impl Session {
         addresses: &[SocketAddr],
         now: Instant,
     ) -> Result<(Self, String), OfferError> {
-        let mut rtc = config(credentials).build(now);
+        let mut rtc = config(credentials, offer.video.as_ref()).build(now);
         for &address in addresses {
             if let Ok(candidate) = Candidate::host(address, Protocol::Udp) {
                 rtc.add_local_candidate(candidate);
             }
         }
-        let program = Program::new(offer.has_video, offer.has_audio);
+        let program = Program::new(offer.video.is_some(), offer.has_audio);
         let answer = rtc.sdp_api().accept_offer(offer.sdp);
-        let answer = answer.map_err(|error| OfferError::Malformed(error.to_string()))?;
+        let answer = answer.map_err(|error| OfferError::malformed(&error))?;
         // Whatever was offered, nothing is sent from here (RFC 9725, section 4.2).
         let answer = answer.to_sdp_string().replace("a=sendrecv", "a=recvonly");
+        // A section that is refused would be silence to its end.
+        if answer.lines().any(is_refused) {
+            return Err(OfferError::Unmatched);
+        }
         let mut session = Self {
             rtc,
             program,
@@ -225,6 +229,11 @@ impl Session {
         self.ended
     }
 
+    /// What has arrived.
+    pub const fn received(&self) -> &Received {
+        self.program.received()
+    }
+
     /// What was counted.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -284,6 +293,7 @@ impl Session {
         let since = data.network_time.saturating_duration_since(self.started_at);
         let fate = self.program.take(&Frame {
             kind,
+            codec: data.params.spec().codec,
             key,
             is_next: data.contiguous,
             rtp: data.time,
@@ -334,7 +344,15 @@ pub fn user_fragment(datagram: &[u8]) -> Option<String> {
     Some(ours.to_owned())
 }
 
-fn config(credentials: &Credentials) -> RtcConfig {
+/// Whether this line of an answer refuses a track: its port is zero (RFC 3264, section 6).
+fn is_refused(line: &str) -> bool {
+    let media = line
+        .strip_prefix("m=video ")
+        .or(line.strip_prefix("m=audio "));
+    media.is_some_and(|media| media.starts_with("0 "))
+}
+
+fn config(credentials: &Credentials, video: Option<&VideoChoice>) -> RtcConfig {
     // Without the extension for orientation, browsers turn pictures before they encode them.
     let mut config = RtcConfig::new()
         .set_ice_lite(true)
@@ -344,16 +362,39 @@ fn config(credentials: &Credentials) -> RtcConfig {
             pass: credentials.password.clone(),
         })
         .clear_codecs()
-        .enable_opus(true, false)
         .clear_extension_map()
         .set_extension(1, Extension::TransportSequenceNumber)
         .set_extension(2, Extension::RtpMid)
         .set_reordering_timeout_audio(Some(MAX_WAIT_AUDIO));
-    for (payload, profile) in (FIRST_PAYLOAD..).step_by(2).zip(PROFILES) {
-        let repeats = Some((payload + 1).into());
-        config
-            .codec_config()
-            .add_h264(payload.into(), repeats, true, profile);
+    let codecs = config.codec_config();
+    let sound = FormatParams {
+        min_p_time: Some(10),
+        use_inband_fec: Some(true),
+        // Browsers send one channel to whoever does not ask for two.
+        stereo: Some(true),
+        ..FormatParams::default()
+    };
+    let rate = Frequency::FORTY_EIGHT_KHZ;
+    codecs.add_config(
+        SOUND_PAYLOAD.into(),
+        None,
+        Codec::Opus,
+        rate,
+        Some(2),
+        sound,
+    );
+    match video {
+        Some(VideoChoice::H264(forms)) => {
+            for (payload, form) in (FIRST_PAYLOAD..126).step_by(2).zip(forms) {
+                let repeats = Some((payload + 1).into());
+                let (fragments, profile) = (form.is_fragmented, form.profile_level);
+                codecs.add_h264(payload.into(), repeats, fragments, profile);
+            }
+        }
+        Some(VideoChoice::Vp9) => codecs.enable_vp9(true),
+        Some(VideoChoice::Av1) => codecs.enable_av1(true),
+        Some(VideoChoice::Vp8) => codecs.enable_vp8(true),
+        None => {}
     }
     config
 }

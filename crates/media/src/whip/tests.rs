@@ -1,8 +1,10 @@
 //! A session against a pusher made of the same library, in virtual time.
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use str0m::change::{SdpAnswer, SdpPendingOffer};
 use str0m::media::{Direction, Frequency, MediaKind, MediaTime, Mid};
 use str0m::net::{Protocol, Receive};
@@ -48,14 +50,17 @@ struct Pusher {
     wants_key: bool,
     /// Payload type of the pictures.
     payload_type: u8,
+    /// Pictures to push, each of them a key frame; none: drawn ones of H.264.
+    clip: Vec<Bytes>,
 }
 
 impl Pusher {
     fn offer(now: Instant) -> (Self, SdpPendingOffer, String) {
-        let mut rtc = builder()
-            .enable_h264(true)
-            .enable_opus(true, false)
-            .build(now);
+        Self::offer_by(builder().enable_h264(true), now)
+    }
+
+    fn offer_by(config: RtcConfig, now: Instant) -> (Self, SdpPendingOffer, String) {
+        let mut rtc = config.enable_opus(true, false).build(now);
         rtc.add_local_candidate(Candidate::host(address(1), Protocol::Udp).unwrap());
         let mut changes = rtc.sdp_api();
         let mut add = |kind| changes.add_media(kind, Direction::SendOnly, None, None, None);
@@ -70,6 +75,7 @@ impl Pusher {
             sounds: 0,
             wants_key: true,
             payload_type: 0,
+            clip: Vec::new(),
         };
         (pusher, pending, offer.to_sdp_string())
     }
@@ -86,6 +92,11 @@ impl Pusher {
             return None;
         }
         let time = MediaTime::new(u64::from(self.pictures) * 3_000, Frequency::NINETY_KHZ);
+        if !self.clip.is_empty() {
+            let frame = self.clip[self.pictures as usize % self.clip.len()].to_vec();
+            self.pictures += 1;
+            return Some((self.video, time, frame));
+        }
         let key = core::mem::take(&mut self.wants_key);
         let mut frame = if key { PARAMETERS.to_vec() } else { Vec::new() };
         // Of several datagrams, and with its number in it.
@@ -127,8 +138,12 @@ struct Pair {
 
 impl Pair {
     fn connected() -> Self {
+        Self::connected_by(builder().enable_h264(true))
+    }
+
+    fn connected_by(config: RtcConfig) -> Self {
         let now = Instant::now();
-        let (mut pusher, pending, offer) = Pusher::offer(now);
+        let (mut pusher, pending, offer) = Pusher::offer_by(config, now);
         let offer = Offer::parse(&offer).unwrap();
         let (session, answer) = Session::accept(offer, &credentials(), &[address(2)], now).unwrap();
         let answer = SdpAnswer::from_sdp_string(&answer).unwrap();
@@ -279,6 +294,89 @@ fn what_is_pushed_is_read_with_its_times_and_a_key_frame_each_two_seconds() {
     assert_eq!(pair.session.ended(), None);
 }
 
+/// Browsers without H.264 push what they have, and each picture comes whole.
+#[test]
+fn codecs_without_h264_are_read() {
+    for (options, config, tag, found) in [
+        (
+            "-c:v libvpx -deadline realtime",
+            builder().enable_vp8(true),
+            b"VP80",
+            "VP8 320x180",
+        ),
+        (
+            "-c:v libvpx-vp9 -deadline realtime -cpu-used 8",
+            builder().enable_vp9(true),
+            b"VP90",
+            "VP9 profile 0 320x180",
+        ),
+        (
+            "-c:v libsvtav1 -preset 12",
+            builder().enable_av1(true),
+            b"AV01",
+            "AV1 Main 320x180",
+        ),
+    ] {
+        let mut pair = Pair::connected_by(config);
+        let line = format!(
+            "-loglevel error -f lavfi -i testsrc2=size=320x180:rate=30 -frames:v 30 -pix_fmt yuv420p {options} -g 1 \
+             -write_index 0 -f nut -"
+        );
+        let output = std::process::Command::new("ffmpeg")
+            .args(line.split_whitespace())
+            .output();
+        let mut reader = NutReader::default();
+        reader.push(&output.unwrap().stdout);
+        let frames = core::iter::from_fn(|| reader.frame().unwrap());
+        pair.pusher.clip = frames.map(|it| it.payload).collect();
+        pair.run(1_000);
+        let (reader, frames) = pair.read();
+        let stream = &reader.streams()[0];
+        assert_eq!(
+            (&stream.codec[..], stream.class),
+            (&tag[..], NutClass::Video(320, 180))
+        );
+        let pictures = frames.iter().filter(|it| it.stream == 0);
+        assert!(pictures.count() >= 28, "{found}");
+        let received = pair.session.received();
+        assert_eq!(received.video.as_ref().unwrap().to_string(), found);
+        let decoded = std::process::Command::new("ffmpeg")
+            .args([
+                "-loglevel",
+                "error",
+                "-f",
+                "nut",
+                "-i",
+                "-",
+                "-f",
+                "null",
+                "-",
+            ])
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn();
+        let mut decoded = decoded.unwrap();
+        decoded
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(&video_alone(&reader, &frames))
+            .unwrap();
+        let said = decoded.wait_with_output().unwrap().stderr;
+        assert_eq!(String::from_utf8(said).unwrap(), "", "{found}");
+    }
+}
+
+/// The pictures of a file, as a file.
+fn video_alone(reader: &NutReader, frames: &[NutFrame]) -> Vec<u8> {
+    let mut file = crate::nut::writer::file_header(&reader.streams()[..1]);
+    for frame in frames.iter().filter(|it| it.stream == 0) {
+        let micros = frame.time.ticks(1_000_000);
+        crate::nut::writer::put_frame(&mut file, 0, micros, frame.key, &frame.payload);
+    }
+    file
+}
+
 #[test]
 fn lost_packets_are_asked_for() {
     let mut pair = Pair::connected();
@@ -367,12 +465,79 @@ fn garbage_harms_nobody() {
     assert!(pictures(&pair.read().1).len() >= 35);
 }
 
+/// As Chromium offers them on a machine whose encoder has one profile only.
+fn chromium(video: &str) -> String {
+    let (_, _, offer) = Pusher::offer(Instant::now());
+    let (before, section) = offer.split_at(offer.find("m=video").unwrap());
+    let kept = section.lines().skip(1).filter(|line| {
+        !["a=rtpmap", "a=fmtp", "a=rtcp-fb"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    });
+    let kept: Vec<_> = kept.collect();
+    let numbers = "m=video 9 UDP/TLS/RTP/SAVPF 102 103";
+    format!(
+        "{before}{numbers}\r\n{}\r\n{video}a=rtpmap:103 rtx/90000\r\na=fmtp:103 apt=102\r\n",
+        kept.join("\r\n")
+    )
+}
+
+fn answer(offer: &str) -> Result<String, OfferError> {
+    let offer = Offer::parse(offer)?;
+    let accepted = Session::accept(offer, &credentials(), &[address(2)], Instant::now());
+    accepted.map(|(_, answer)| answer)
+}
+
+/// High alone, without cutting units, with a level of another kind; and browsers without H.264.
+#[test]
+fn answers_name_what_was_offered() {
+    for parameters in [
+        "level-asymmetry-allowed=1;packetization-mode=1;profile-level-id=64001f",
+        "level-asymmetry-allowed=1;packetization-mode=0;profile-level-id=640c34",
+        "packetization-mode=1;profile-level-id=4d0028",
+        "packetization-mode=0;profile-level-id=42e01f",
+        "packetization-mode=1;profile-level-id=42001f",
+    ] {
+        let offered = chromium(&format!(
+            "a=rtpmap:102 H264/90000\r\na=rtcp-fb:102 nack pli\r\na=fmtp:102 {parameters}\r\n"
+        ));
+        let answer = answer(&offered).unwrap();
+        assert!(!answer.contains("m=video 0"), "{parameters}: {answer}");
+        assert!(answer.contains("a=rtpmap:102 H264/90000"), "{answer}");
+        for parameter in parameters.split(';').filter(|it| !it.contains("asymmetry")) {
+            assert!(answer.contains(parameter), "{parameter}: {answer}");
+        }
+        assert!(answer.contains("stereo=1"), "{answer}");
+    }
+    for codec in ["VP8", "VP9", "AV1"] {
+        let offered = chromium(&format!("a=rtpmap:102 {codec}/90000\r\n"));
+        let answer = answer(&offered).unwrap();
+        assert!(
+            answer.contains(&format!("a=rtpmap:102 {codec}/90000")),
+            "{answer}"
+        );
+    }
+    for (parameters, named) in [
+        ("profile-level-id=6e0028", "H264 6e0028"),
+        ("profile-level-id=zz", "H264 zz"),
+    ] {
+        let offered = chromium(&format!(
+            "a=rtpmap:102 H264/90000\r\na=fmtp:102 {parameters}\r\n"
+        ));
+        assert_eq!(
+            answer(&offered).unwrap_err(),
+            OfferError::NoVideoCodec(named.to_owned())
+        );
+    }
+}
+
 #[test]
 fn offers_that_cannot_be_taken_say_why() {
     let (_, _, offer) = Pusher::offer(Instant::now());
     let refused = |offer: &str| Offer::parse(offer).unwrap_err();
     assert!(Offer::parse(&offer).is_ok());
-    assert_eq!(refused(&offer.replace("H264", "VP8")), OfferError::NoH264);
+    let theora = refused(&offer.replace("H264", "theora"));
+    assert_eq!(theora, OfferError::NoVideoCodec("theora".to_owned()));
     assert_eq!(refused(&offer.replace("opus", "PCMU")), OfferError::NoOpus);
     assert_eq!(
         refused(&offer.replace("a=sendonly", "a=recvonly")),
@@ -402,5 +567,18 @@ fn offers_that_cannot_be_taken_say_why() {
         let parsed = Offer::parse(core::str::from_utf8(&changed).unwrap());
         let accept = |offer| Session::accept(offer, &credentials(), &[address(2)], Instant::now());
         let _ = parsed.map(accept);
+    }
+    // Digits changed at random, which gives payload types twice, parameters of others and numbers out of range.
+    let mut random = namecast_units::Random::from_seed(3);
+    let digits: Vec<_> = (0..offer.len())
+        .filter(|&at| offer.as_bytes()[at].is_ascii_digit())
+        .collect();
+    for _ in 0..200 {
+        let mut changed = offer.clone().into_bytes();
+        for _ in 0..=random.below(6) {
+            let at = digits[random.below(digits.len() as u64) as usize];
+            changed[at] = b'0' + random.below(10) as u8;
+        }
+        let _ = answer(core::str::from_utf8(&changed).unwrap());
     }
 }

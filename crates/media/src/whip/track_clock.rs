@@ -17,20 +17,36 @@ pub(super) struct TrackClock {
     offset: Option<i64>,
     /// What the sender's wall clock is ahead of the RTP clock.
     reported: Option<i64>,
+    /// When the frame before is shown, and the one that is shown last.
     last: i64,
+    highest: i64,
+    /// No frame is shown before this: it rises where the clock is moved, so that no time is given twice.
+    floor: i64,
 }
 
 impl TrackClock {
-    /// When a frame is shown that has the RTP time `rtp` and came at `arrived`; later than the frame before.
+    /// When a frame is shown that has the RTP time `rtp` and came at `arrived`. Frames that are sent before ones that are shown earlier
+    /// (B-frames) keep their order.
     pub(super) fn at(&mut self, rtp: MediaTime, arrived: i64) -> u64 {
         let rtp = micros(rtp.numer(), rtp);
         let by_arrival = arrived.saturating_sub(rtp);
         let near = |offset: &i64| (by_arrival - offset).abs() <= MAX_DISTANCE;
-        let offset = *self
-            .offset
-            .insert(self.offset.filter(near).unwrap_or(by_arrival));
-        self.last = rtp.saturating_add(offset).max(self.last + 1);
-        u64::try_from(self.last).unwrap_or(0)
+        let offset = self.offset.filter(near).unwrap_or(by_arrival);
+        self.set_offset(offset);
+        let wanted = rtp.saturating_add(offset);
+        let shown = match wanted < self.floor || wanted == self.last {
+            true => self.highest.saturating_add(1),
+            false => wanted,
+        };
+        self.last = shown;
+        self.highest = self.highest.max(shown);
+        u64::try_from(shown).unwrap_or(0)
+    }
+
+    fn set_offset(&mut self, offset: i64) {
+        if self.offset.replace(offset) != Some(offset) {
+            self.floor = self.highest.saturating_add(1);
+        }
     }
 
     /// Records the newest sender report (RFC 3550, section 6.4.1) with a frame of RTP time `rtp`.
@@ -55,7 +71,7 @@ impl TrackClock {
             let wanted = ours.saturating_sub(theirs).saturating_add(their_offset);
             let correction = wanted.saturating_sub(offset).saturating_abs();
             if (TOLERANCE..=MAX_CORRECTION).contains(&correction) {
-                self.offset = Some(wanted);
+                self.set_offset(wanted);
             }
         }
     }
@@ -111,6 +127,24 @@ mod tests {
         sound.follow(&pictures);
         assert_eq!(sound.at(audio(1_520), 1_540_000), 1_580_000);
         assert_eq!(pictures.at(video(1_520), 1_590_000), 1_580_000);
+    }
+
+    /// Sent as 0, 120, 40, 80 ms; then the clock jumps, and the next ones follow what was shown last.
+    #[test]
+    fn pictures_that_are_sent_before_others_keep_their_times() {
+        let mut clock = TrackClock::default();
+        for (millis, arrived, shown) in [
+            (0, 100_000, 100_000),
+            (120, 140_000, 220_000),
+            (40, 180_000, 140_000),
+            (80, 220_000, 180_000),
+            (160, 260_000, 260_000),
+            (9_000, 300_000, 300_000),
+            (8_960, 340_000, 300_001),
+            (9_040, 380_000, 340_000),
+        ] {
+            assert_eq!(clock.at(video(millis), arrived), shown, "{millis}");
+        }
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use core::pin::pin;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
@@ -12,14 +13,15 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::FIGURES_INTERVAL;
 use super::super::publishing::{Figures, Happened, Publishing};
 use super::Told;
+use super::described::Described;
 use super::outlet::Place;
 use crate::arguments::{Encoding, Keys, Media};
-use crate::push::{Admitted, Gate, GateCounters, Pushed};
+use crate::push::{Admitted, FIRST_FRAME, Gate, GateCounters, Pushed, Seen};
 
 /// A pusher that sends nothing for so long is gone.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -52,7 +54,7 @@ impl Publication {
 
     /// Returns how the pusher left.
     async fn publish(&self, pushed: Pushed, name: &str) -> anyhow::Result<&'static str> {
-        let from = format!("{} from {}", pushed.protocol, pushed.from);
+        let source = (pushed.protocol, pushed.from);
         // Held until this function returns.
         let admitted = pushed.admitted;
         let (reader, writer) = std::io::pipe()?;
@@ -61,7 +63,7 @@ impl Publication {
             input: vec![Input::Pipe(Pipe::new(
                 reader,
                 pushed.container,
-                from.clone(),
+                format!("{} from {}", source.0, source.1),
             ))],
             data: Vec::new(),
             looped: false,
@@ -74,22 +76,38 @@ impl Publication {
                 () = admitted.given_away() => "its pusher fell silent, and another one came",
             }
         });
+        let late_at = Instant::now() + FIRST_FRAME;
         let node = &self.place.node;
-        let mut publishing = tokio::select! {
-            started = Publishing::start(node, admitted.name(), &media, &self.keys, None) => started?,
-            left = &mut carrying => bail!("{left}, before it was known what is pushed"),
+        let mut starting = pin!(Publishing::start(
+            node,
+            admitted.name(),
+            &media,
+            &self.keys,
+            None
+        ));
+        let mut is_late = false;
+        let mut publishing = loop {
+            tokio::select! {
+                started = &mut starting => break started?,
+                left = &mut carrying => bail!("{left}, before it was known what is pushed"),
+                () = sleep_until(late_at), if !is_late => {
+                    is_late = true;
+                    self.tell_late(name, pushed.seen.as_ref()).await;
+                }
+            }
         };
-        self.tell_begun(&publishing, name, &from).await;
         let listed = self.streams.list(name);
         let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+        let mut has_begun = false;
         loop {
             tokio::select! {
                 happened = publishing.next() => match happened {
-                    Happened::Frame => {}
-                    Happened::Trouble(text) => {
-                        let object = json!({ "event": "trouble", "name": name, "what": text });
-                        self.tell(format!("{name}: {text}"), object).await;
-                    }
+                    Happened::Frame => if !core::mem::replace(&mut has_begun, true) {
+                        let seen = pushed.seen.as_ref().map(Seen::get);
+                        let described = Described::new(seen, publishing.streams());
+                        self.tell_begun(&publishing, name, &source, &described).await;
+                    },
+                    Happened::Trouble(text) => self.tell_trouble(name, &text).await,
                     Happened::Over(outcome) => {
                         outcome?;
                         return Ok("the input is over");
@@ -97,23 +115,53 @@ impl Publication {
                 },
                 _ = tick.tick() => listed.set(publishing.figures().await),
                 left = &mut carrying => return Ok(left),
+                () = sleep_until(late_at), if !has_begun && !is_late => {
+                    is_late = true;
+                    self.tell_late(name, pushed.seen.as_ref()).await;
+                }
             }
         }
     }
 
-    async fn tell_begun(&self, publishing: &Publishing, name: &str, from: &str) {
+    /// Says that the stream flows, and what it is.
+    async fn tell_begun(
+        &self,
+        publishing: &Publishing,
+        name: &str,
+        (protocol, from): &(&'static str, SocketAddr),
+        described: &Described,
+    ) {
         let urls = &self.place.urls;
-        let streams = publishing.describe();
         let watch_at = match urls.first() {
             Some(url) => format!("open {url}"),
             None => format!("namecast watch {name}"),
         };
-        let object = json!({
-            "event": "begun", "name": name, "from": from, "urls": urls, "streams": publishing.streams_json(),
-            "key_name": publishing.key_name.to_string(), "key_digest": publishing.key_digest,
+        let mut object = json!({
+            "event": "begun", "name": name, "from": format!("{protocol} from {from}"), "urls": urls,
+            "streams": publishing.streams_json(), "key_name": publishing.key_name.to_string(),
+            "key_digest": publishing.key_digest,
         });
-        let sentence = format!("{name} began, {from}: {streams}; to watch: {watch_at}");
+        described.put_into(&mut object);
+        let from = from.ip();
+        let sentence =
+            format!("{name}: {described} ({protocol} from {from}); to watch: {watch_at}");
         self.tell(sentence, object).await;
+    }
+
+    /// Says why nothing is published yet.
+    async fn tell_late(&self, name: &str, seen: Option<&Seen>) {
+        let unseen = "nothing could be read of it so far: set the encoder's key frame interval to 2 s or less";
+        let obstacle = seen.map_or(unseen, |seen| seen.get().obstacle());
+        let text = format!(
+            "nothing is published after {} s: {obstacle}",
+            FIRST_FRAME.as_secs()
+        );
+        self.tell_trouble(name, &text).await;
+    }
+
+    async fn tell_trouble(&self, name: &str, text: &str) {
+        let told = Told::trouble(name, text);
+        self.tell(told.sentence, told.object).await;
     }
 
     async fn tell(&self, sentence: String, object: Value) {

@@ -23,18 +23,24 @@ pub(super) enum Value {
     Number(f64),
     Text(String),
     Object(Vec<(String, Self)>),
+    List(Vec<Self>),
     /// What no command needs the content of.
     Null,
 }
 
 impl Value {
-    /// The text of a property of an object.
-    pub(super) fn text(&self, property: &str) -> Option<&str> {
+    /// A property of an object.
+    pub(super) fn property(&self, property: &str) -> Option<&Self> {
         let Self::Object(properties) = self else {
             return None;
         };
-        let (_, value) = properties.iter().find(|(name, _)| name == property)?;
-        value.as_text()
+        let found = properties.iter().find(|(name, _)| name == property);
+        found.map(|(_, value)| value)
+    }
+
+    /// The text of a property of an object.
+    pub(super) fn text(&self, property: &str) -> Option<&str> {
+        self.property(property)?.as_text()
     }
 
     pub(super) fn as_text(&self) -> Option<&str> {
@@ -87,10 +93,11 @@ fn value(octets: &mut &[u8], depth: usize) -> Result<Value, RtmpError> {
         }
         STRICT_ARRAY => {
             let count = u32::from_be_bytes(take(octets)?);
+            let mut values = Vec::new();
             for _ in 0..count {
-                value(octets, depth + 1)?;
+                values.push(value(octets, depth + 1)?);
             }
-            Value::Null
+            Value::List(values)
         }
         DATE => {
             let _: [u8; 10] = take(octets)?;
@@ -155,6 +162,12 @@ fn put(octets: &mut Vec<u8>, value: &Value) {
             }
             octets.extend([0, 0, OBJECT_END]);
         }
+        Value::List(values) => {
+            octets.push(STRICT_ARRAY);
+            let count = u32::try_from(values.len()).unwrap_or(0);
+            octets.extend(count.to_be_bytes());
+            values.iter().for_each(|it| put(octets, it));
+        }
         Value::Null => octets.push(NULL),
     }
 }
@@ -181,6 +194,7 @@ mod tests {
             Value::Number(1.0),
             object(&[("app", "live"), ("tcUrl", "rtmp://host/live")]),
             Value::Null,
+            Value::List(vec![Value::Text("av01".to_owned()), Value::Number(4.0)]),
         ];
         let read = read(&write(&values)).unwrap();
         assert_eq!(read, values);
@@ -198,7 +212,8 @@ mod tests {
         octets.extend([12, 0, 0, 0, 1, b'x']);
         let array = Value::Object(vec![("a".to_owned(), Value::Null)]);
         let text = Value::Text("x".to_owned());
-        let expected = [Value::Null, array, Value::Null, Value::Null, text];
+        let list = Value::List(vec![Value::Null; 2]);
+        let expected = [Value::Null, array, list, Value::Null, text];
         assert_eq!(read(&octets).unwrap(), expected);
     }
 

@@ -53,6 +53,8 @@ struct MessageHeader {
     time: u32,
     /// As it was written: a time, or the distance to the one before.
     delta: u32,
+    /// Whether it took four octets more.
+    is_extended: bool,
 }
 
 impl Default for ChunkReader {
@@ -217,15 +219,32 @@ impl Octets<'_> {
         if format == 0 {
             let _stream_of_messages: [u8; 4] = self.take()?;
         }
-        let mut delta = header.delta;
-        if delta == EXTENDED {
-            delta = u32::from_be_bytes(self.take()?);
+        if format < 3 {
+            header.is_extended = header.delta == EXTENDED;
+            if header.is_extended {
+                header.delta = u32::from_be_bytes(self.take()?);
+            }
+        } else if header.is_extended {
+            self.pass_over(header.delta)?;
         }
         if is_new {
             header.time = match format {
-                0 => delta,
-                _ => header.time.wrapping_add(delta),
+                0 => header.delta,
+                _ => header.time.wrapping_add(header.delta),
             };
+        }
+        Some(())
+    }
+
+    /// Passes over an extended time that is repeated: the specification wants it in each further chunk, and some encoders leave it out.
+    /// None if that cannot be told yet.
+    fn pass_over(&mut self, time: u32) -> Option<()> {
+        let time = time.to_be_bytes();
+        let common = self.0.iter().zip(&time).take_while(|(a, b)| a == b).count();
+        if common == time.len() {
+            self.0 = &self.0[common..];
+        } else if common == self.0.len() {
+            return None;
         }
         Some(())
     }
@@ -314,6 +333,44 @@ mod tests {
             &[0xc0, 0, 1, 0, 0, 0, 5],
         ];
         let expected = [message(8, 9, &[7]), message(9, 1 << 24, &[1, 2, 3, 4, 5])];
+        assert_eq!(read(2, &octets.concat()).unwrap(), expected);
+    }
+
+    /// After 4 h 39 min 37.215 s, 0xffffff ms, times take four octets more. Some encoders repeat them in each further chunk, some
+    /// do not. The second message, of which only the distance of 40 ms is written, takes none.
+    #[test]
+    fn long_sessions_are_read_whether_their_times_are_repeated_or_not() {
+        for time in [0xff_ffff_u32, 0x0100_0000, u32::MAX - 10] {
+            for repeated in [&time.to_be_bytes()[..], &[]] {
+                let octets = [
+                    &[4, 255, 255, 255, 0, 0, 5, 9, 1, 0, 0, 0][..],
+                    &time.to_be_bytes(),
+                    &[1, 2],
+                    &[0xc4],
+                    repeated,
+                    &[3, 4],
+                    &[0xc4],
+                    repeated,
+                    &[5],
+                    &[0x84, 0, 0, 40, 6, 7, 0xc4, 8, 9, 0xc4, 10],
+                ];
+                let expected = [
+                    message(9, time, &[1, 2, 3, 4, 5]),
+                    message(9, time.wrapping_add(40), &[6, 7, 8, 9, 10]),
+                ];
+                assert_eq!(read(2, &octets.concat()).unwrap(), expected);
+            }
+        }
+    }
+
+    /// A payload that begins as the time does, but goes on differently, belongs to the message.
+    #[test]
+    fn payloads_that_resemble_the_time_stay_whole() {
+        let octets = [
+            &[4, 255, 255, 255, 0, 0, 6, 9, 1, 0, 0, 0, 1, 0, 0, 0][..],
+            &[7, 8, 0xc4, 1, 0, 0xc4, 0, 9],
+        ];
+        let expected = [message(9, 1 << 24, &[7, 8, 1, 0, 0, 9])];
         assert_eq!(read(2, &octets.concat()).unwrap(), expected);
     }
 

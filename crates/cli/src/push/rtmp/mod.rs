@@ -1,6 +1,7 @@
 //! RTMP, as OBS, ffmpeg, GStreamer and hardware encoders push it: one port for all, which listens all the time.
 //!
-//! `rtmp://host/app/NAME?key=SECRET`: the application may be any one word; what follows it is the name.
+//! `rtmp://host/app/NAME?key=SECRET`: the application may be any one word; what follows it is the name. Codecs that only Enhanced
+//! RTMP has are taken, too; a codec that is not is refused by name.
 
 mod amf;
 mod chunks;
@@ -10,15 +11,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_media::ingest::source::Container;
+use namecast_media::flv::Push;
 use namecast_units::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
-use super::{Admitted, Gate, Pushed, Refusal};
+use super::{Admitted, FIRST_FRAME, Gate, Pushed, Refusal, Seen};
 pub use session::RtmpError;
 use session::{Session, SessionEvent};
 
@@ -27,16 +28,14 @@ const PROTOCOL: &str = "RTMP";
 const MAX_CONNECTIONS: usize = 64;
 /// How long somebody may take to say what they want.
 const MAX_GREETING: Duration = Duration::from_secs(5);
+/// How long somebody may then take to push something.
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// How long somebody who was refused has to hear why.
 const MAX_FAREWELL: Duration = Duration::from_secs(1);
 /// Octets that wait for whoever publishes a stream; the pusher waits where there are more.
 const BUFFERED: usize = 1 << 18;
 /// Octets read from a connection at once.
 const READ_SIZE: usize = 1 << 16;
-/// Signature, version 1, sound and pictures, length of this, and of the tag before the first.
-const FLV_HEADER: [u8; 13] = [b'F', b'L', b'V', 1, 5, 0, 0, 0, 9, 0, 0, 0, 0];
-const FLV_TAG_HEADER: usize = 11;
-
 /// Listens until it is dropped, which ends its connections, too.
 #[derive(Debug)]
 pub struct RtmpListener {
@@ -117,18 +116,11 @@ async fn attend(stream: TcpStream, from: SocketAddr, gate: &Gate) -> Result<(), 
             return Err(Refusal::Malformed(why));
         }
     };
-    let (ours, theirs) = tokio::io::duplex(BUFFERED);
-    let pushed = Pushed {
-        admitted,
-        octets: Box::new(theirs),
-        container: Container::Flv,
-        protocol: PROTOCOL,
-        from,
-    };
-    if gate.hand_over(pushed).await {
-        connection.carry(ours).await?;
+    let carried = connection.carry(admitted, from, gate).await;
+    if let Err(why) = &carried {
+        let _ = timeout(MAX_FAREWELL, connection.refuse(why)).await;
     }
-    Ok(())
+    carried
 }
 
 struct Connection {
@@ -168,25 +160,42 @@ impl Connection {
         while matches!(self.stream.read(&mut self.octets).await, Ok(count) if count > 0) {}
     }
 
-    /// Carries what is pushed, as FLV, until the pusher leaves or nobody reads it any more.
-    async fn carry(mut self, to: DuplexStream) -> Result<(), Refusal> {
-        let (mut unread, mut to): (ReadHalf<_>, WriteHalf<_>) = tokio::io::split(to);
-        if to.write_all(&FLV_HEADER).await.is_err() {
-            return Ok(());
-        }
-        loop {
-            while let Some(event) = self.session.next_event() {
-                let SessionEvent::Media {
-                    kind,
-                    time,
-                    payload,
-                } = event
-                else {
-                    return Ok(());
+    /// Carries what is pushed until the pusher leaves or nobody reads it any more.
+    async fn carry(
+        &mut self,
+        admitted: Admitted,
+        from: SocketAddr,
+        gate: &Gate,
+    ) -> Result<(), Refusal> {
+        let name = admitted.name().clone();
+        let (ours, theirs) = tokio::io::duplex(BUFFERED);
+        let (mut unread, mut to): (ReadHalf<_>, WriteHalf<_>) = tokio::io::split(ours);
+        let mut waiting = Some((admitted, theirs));
+        let mut push = Push::default();
+        let seen = Seen::default();
+        let mut watch = Watch::new();
+        while self.take_events(&mut push)? {
+            seen.set(push.received());
+            for sentence in push.take_notes() {
+                gate.note(&name, sentence);
+            }
+            if let Some(container) = push.container()
+                && let Some((admitted, octets)) = waiting.take()
+            {
+                let pushed = Pushed {
+                    admitted,
+                    octets: Box::new(octets),
+                    container,
+                    protocol: PROTOCOL,
+                    from,
+                    seen: Some(seen.clone()),
                 };
-                if to.write_all(&flv_tag(kind, time, &payload)).await.is_err() {
+                if !gate.hand_over(pushed).await {
                     return Ok(());
                 }
+            }
+            if to.write_all(&push.take_octets()).await.is_err() {
+                return Ok(());
             }
             tokio::select! {
                 received = self.receive() => if !received? {
@@ -194,8 +203,38 @@ impl Connection {
                 },
                 // Nothing is ever sent this way: it ends when the other end is dropped.
                 _ = unread.read_u8() => return Ok(()),
+                () = sleep_until(watch.next()), if waiting.is_some() => {
+                    let obstacle = push.received().obstacle().to_owned();
+                    if watch.is_over() {
+                        return Err(Refusal::Malformed(obstacle));
+                    }
+                    gate.note(&name, obstacle);
+                    if let Some((admitted, _)) = &waiting {
+                        admitted.set_silent(true);
+                    }
+                }
             }
         }
+        Ok(())
+    }
+
+    /// Has everything that came become octets of a container. Returns false once the pusher has finished.
+    fn take_events(&mut self, push: &mut Push) -> Result<bool, Refusal> {
+        while let Some(event) = self.session.next_event() {
+            match event {
+                SessionEvent::Metadata { video, audio } => push.announce(video, audio),
+                SessionEvent::Media {
+                    kind,
+                    time,
+                    payload,
+                } => {
+                    let taken = push.take(kind, time, &payload);
+                    taken.map_err(|error| Refusal::Codec(error.to_string()))?;
+                }
+                SessionEvent::Publish { .. } | SessionEvent::Over => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Receives once, and answers. Returns false if the peer has left.
@@ -214,6 +253,36 @@ impl Connection {
     }
 }
 
+/// Watches over somebody who has pushed nothing yet that could be read.
+struct Watch {
+    since: Instant,
+    has_said: bool,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            has_said: false,
+        }
+    }
+
+    /// When something is to be done.
+    fn next(&self) -> Instant {
+        self.since
+            + if self.has_said {
+                MAX_SILENCE
+            } else {
+                FIRST_FRAME
+            }
+    }
+
+    /// Returns whether it is over; else something is to be said, once.
+    const fn is_over(&mut self) -> bool {
+        core::mem::replace(&mut self.has_said, true)
+    }
+}
+
 /// The name and the key that somebody shows: the application is any word, as `app` in `rtmp://host/app/NAME?key=SECRET`; further
 /// ones belong to the name. Some encoders append the key to the server's address.
 fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>) {
@@ -226,22 +295,6 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
     };
     let mut fields = query.split('&').chain(server_query.split('&'));
     (path, fields.find_map(|field| field.strip_prefix("key=")))
-}
-
-/// A tag of FLV: header, payload, and the length of both.
-fn flv_tag(kind: u8, time: u32, payload: &[u8]) -> Vec<u8> {
-    // Messages are shorter than 2^24.
-    let len = payload.len() as u32;
-    let [highest, time @ ..] = time.to_be_bytes();
-    let mut tag = Vec::with_capacity(payload.len() + FLV_TAG_HEADER + 4);
-    tag.push(kind);
-    tag.extend_from_slice(&len.to_be_bytes()[1..]);
-    tag.extend(time);
-    tag.push(highest);
-    tag.extend([0, 0, 0]);
-    tag.extend_from_slice(payload);
-    tag.extend((len + FLV_TAG_HEADER as u32).to_be_bytes());
-    tag
 }
 
 #[cfg(test)]
@@ -261,13 +314,5 @@ mod tests {
         ] {
             assert_eq!(wanted(application, stream), (path.to_owned(), key));
         }
-    }
-
-    /// A picture of two octets after 4 h 40 min, which need more than 24 bits.
-    #[test]
-    fn tags_are_as_flv_has_them() {
-        let tag = flv_tag(9, 0x0102_0304, &[7, 8]);
-        let expected = [9, 0, 0, 2, 2, 3, 4, 1, 0, 0, 0, 7, 8, 0, 0, 0, 13];
-        assert_eq!(tag, expected);
     }
 }

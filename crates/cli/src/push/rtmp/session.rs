@@ -19,6 +19,8 @@ const VERSION: u8 = 3;
 const MAX_UNKNOWN: usize = 1 << 16;
 /// Octets of a command.
 const MAX_COMMAND: usize = 1 << 13;
+/// Octets of metadata that are looked into.
+const MAX_METADATA: usize = 1 << 16;
 /// Octets after which their receipt is acknowledged, unless the peer sets another number, but never fewer than the second.
 const WINDOW: u32 = 2_500_000;
 const MIN_WINDOW: u32 = 1 << 16;
@@ -26,6 +28,13 @@ const MIN_WINDOW: u32 = 1 << 16;
 const CHUNK_SIZE: u32 = 4_096;
 /// The stream of messages that is pushed; control is on 0.
 const PUSHED: u32 = 1;
+
+/// Codecs of Enhanced RTMP that are taken.
+const VIDEO_CODECS: [&str; 4] = ["avc1", "hvc1", "av01", "vp09"];
+const AUDIO_CODECS: [&str; 4] = ["mp4a", "Opus", "fLaC", "ac-3"];
+/// Bits of `FourCcInfoMask` and of `CapsExMask`.
+const CAN_DECODE_AND_FORWARD: f64 = 5.0;
+const MOD_EX: f64 = 4.0;
 
 /// Kinds of messages: section 5.4, 6.2 and 7.1.
 mod kind {
@@ -37,7 +46,9 @@ mod kind {
     pub(super) const PEER_BANDWIDTH: u8 = 6;
     pub(super) const AUDIO: u8 = 8;
     pub(super) const VIDEO: u8 = 9;
+    pub(super) const DATA_3: u8 = 15;
     pub(super) const COMMAND_3: u8 = 17;
+    pub(super) const DATA: u8 = 18;
     pub(super) const COMMAND: u8 = 20;
 }
 
@@ -84,6 +95,13 @@ pub(super) enum SessionEvent {
         /// In milliseconds.
         time: u32,
         payload: Bytes,
+    },
+    /// Announces what it will push.
+    Metadata {
+        /// Whether there will be pictures.
+        video: bool,
+        /// Whether there will be sound.
+        audio: bool,
     },
     /// Has finished.
     Over,
@@ -179,7 +197,11 @@ impl Session {
 
     /// Says why not. The connection is of no further use.
     pub(super) fn refuse(&mut self, why: &str) {
-        self.status("error", "NetStream.Publish.BadName", why);
+        let code = match self.stage {
+            Stage::Pushing => "NetStream.Publish.Rejected",
+            _ => "NetStream.Publish.BadName",
+        };
+        self.status("error", code, why);
     }
 
     /// The handshake without digests, section 5.2: theirs, ours, and ours of theirs. What they answer is passed over, as some write
@@ -218,13 +240,40 @@ impl Session {
                     payload: message.payload.clone(),
                 });
             }
+            kind::DATA if self.stage == Stage::Pushing => self.metadata(payload),
+            kind::DATA_3 if self.stage == Stage::Pushing => {
+                self.metadata(payload.get(1..).unwrap_or_default());
+            }
             kind::COMMAND => self.command(payload)?,
             // In AMF 3 commands begin with a zero, and go on in AMF 0.
             kind::COMMAND_3 => self.command(payload.get(1..).unwrap_or_default())?,
-            // Acknowledgements of what little we send, pings, descriptions that FLV does not need.
+            // Acknowledgements of what little we send, pings.
             _ => {}
         }
         Ok(())
+    }
+
+    /// Looks into `onMetaData`. Nobody is refused for what is in it.
+    fn metadata(&mut self, payload: &[u8]) {
+        let values = Some(payload).filter(|it| it.len() <= MAX_METADATA);
+        let values = values.and_then(|it| amf::read(it).ok()).unwrap_or_default();
+        let is_metadata = |value: &Value| value.as_text() == Some("onMetaData");
+        let Some(about) = values.iter().skip_while(|it| !is_metadata(it)).nth(1) else {
+            return;
+        };
+        // Codecs have numbers or names; zero is none, but of sound it is PCM, which nobody pushes.
+        let announces = |property: &str| match about.property(property)? {
+            Value::Number(number) => Some(*number != 0.0),
+            Value::Text(name) => Some(!name.is_empty()),
+            _ => None,
+        };
+        let (video, audio) = (announces("videocodecid"), announces("audiocodecid"));
+        if video.is_some() || audio.is_some() {
+            self.events.push_back(SessionEvent::Metadata {
+                video: video.unwrap_or(false),
+                audio: audio.unwrap_or(false),
+            });
+        }
     }
 
     fn command(&mut self, payload: &[u8]) -> Result<(), RtmpError> {
@@ -272,7 +321,7 @@ impl Session {
         let bandwidth = [&WINDOW.to_be_bytes()[..], &[2]].concat();
         self.control(kind::PEER_BANDWIDTH, &bandwidth);
         self.control(kind::SET_CHUNK_SIZE, &CHUNK_SIZE.to_be_bytes());
-        let about = properties([("fmsVer", "FMS/3,0,1,123")]);
+        let about = enhanced([("fmsVer".to_owned(), text("FMS/3,0,1,123"))]);
         let connected = properties([
             ("level", "status"),
             ("code", "NetConnection.Connect.Success"),
@@ -309,8 +358,37 @@ impl Session {
 }
 
 fn properties<const N: usize>(properties: [(&str, &str); N]) -> Value {
-    let property = |(name, text): (&str, &str)| (name.to_owned(), Value::Text(text.to_owned()));
-    Value::Object(properties.map(property).into())
+    Value::Object(
+        properties
+            .map(|(name, it)| (name.to_owned(), text(it)))
+            .into(),
+    )
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+/// Appends what Enhanced RTMP takes beyond its older form ("Enhancing NetConnection connect Command").
+fn enhanced(about: [(String, Value); 1]) -> Value {
+    let list = |names: &[&str]| Value::List(names.iter().map(|it| text(it)).collect());
+    let map = |names: &[&str]| {
+        let masks = names
+            .iter()
+            .map(|it| ((*it).to_owned(), Value::Number(CAN_DECODE_AND_FORWARD)));
+        Value::Object(masks.collect())
+    };
+    let more = [
+        (
+            "fourCcList",
+            list(&[&VIDEO_CODECS[..], &AUDIO_CODECS].concat()),
+        ),
+        ("videoFourCcInfoMap", map(&VIDEO_CODECS)),
+        ("audioFourCcInfoMap", map(&AUDIO_CODECS)),
+        ("capsEx", Value::Number(MOD_EX)),
+    ];
+    let more = more.map(|(name, value)| (name.to_owned(), value));
+    Value::Object(about.into_iter().chain(more).collect())
 }
 
 fn number(payload: &[u8]) -> Result<u32, RtmpError> {
@@ -321,10 +399,6 @@ fn number(payload: &[u8]) -> Result<u32, RtmpError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
 
     /// What an encoder sends, in one go.
     fn pusher(commands: &[&[Value]]) -> Vec<u8> {
@@ -405,6 +479,13 @@ mod tests {
             answers[0][3].text("code"),
             Some("NetConnection.Connect.Success")
         );
+        let about = &answers[0][2];
+        let codecs = about.property("videoFourCcInfoMap").unwrap();
+        assert_eq!(codecs.property("av01"), Some(&Value::Number(5.0)));
+        let Some(Value::List(names)) = about.property("fourCcList") else {
+            panic!("no list: {about:?}");
+        };
+        assert!(names.contains(&text("hvc1")) && names.contains(&text("Opus")));
         assert_eq!(answers[1][3], Value::Number(1.0));
         let publish = SessionEvent::Publish {
             application: "live".to_owned(),
@@ -447,6 +528,52 @@ mod tests {
         let status = &commands(&mut session)[0][3];
         assert_eq!(status.text("level"), Some("error"));
         assert_eq!(status.text("description"), Some("the key is wrong"));
+    }
+
+    /// As OBS and ffmpeg announce both, and ffmpeg pictures alone; metadata that make no sense are passed over.
+    #[test]
+    fn metadata_announce_what_will_come() {
+        let mut session = asked();
+        session.next_event();
+        session.accept();
+        let about = |codecs: &[(&str, Value)]| {
+            let codecs = codecs
+                .iter()
+                .map(|(name, it)| ((*name).to_owned(), it.clone()));
+            amf::write(&[
+                text("@setDataFrame"),
+                text("onMetaData"),
+                Value::Object(codecs.collect()),
+            ])
+        };
+        let video = ("videocodecid", Value::Number(7.0));
+        let both = about(&[video.clone(), ("audiocodecid", text("mp4a"))]);
+        let cut = &both[..both.len() - 4];
+        let mut expected = Vec::new();
+        for (payload, announced) in [
+            (&both[..], Some((true, true))),
+            (
+                &about(&[video, ("audiocodecid", Value::Number(0.0))]),
+                Some((true, false)),
+            ),
+            (&about(&[("width", Value::Number(1.0))]), None),
+            (cut, None),
+        ] {
+            let mut octets = Vec::new();
+            chunks::put(&mut octets, kind::DATA, 1, payload, 128);
+            session.receive(&octets).unwrap();
+            expected.extend(announced);
+        }
+        for (video, audio) in expected {
+            assert_eq!(
+                session.next_event(),
+                Some(SessionEvent::Metadata { video, audio })
+            );
+        }
+        assert_eq!(session.next_event(), None);
+        session.refuse("the codec is not accepted");
+        let status = commands(&mut session).pop().unwrap();
+        assert_eq!(status[3].text("code"), Some("NetStream.Publish.Rejected"));
     }
 
     /// An octet more than the window that the encoder asked for.

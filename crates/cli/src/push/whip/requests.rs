@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use super::running::Running;
 use super::{Input, PROTOCOL, Shared};
 use crate::page_server::hex;
-use crate::push::Refusal;
+use crate::push::{Refusal, Seen};
 
 const OFFER_TYPE: &str = "application/sdp";
 /// How long an offer may take to come.
@@ -101,6 +101,7 @@ async fn answer(
         id: id.clone(),
         session,
         from,
+        seen: Seen::default(),
     };
     tokio::spawn(running.run(admitted));
     Ok((id, answer))
@@ -158,7 +159,7 @@ const fn status(why: &Refusal) -> StatusCode {
         Refusal::Name => StatusCode::BAD_REQUEST,
         Refusal::Taken(_) => StatusCode::CONFLICT,
         Refusal::Full | Refusal::Names => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Malformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Refusal::Codec(_) | Refusal::Malformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

@@ -11,7 +11,7 @@ use tokio::time::sleep_until;
 
 use super::octets::{self, Reader, Writer};
 use super::{Input, PROTOCOL, Shared};
-use crate::push::{Admitted, Pushed, Refusal};
+use crate::push::{Admitted, Pushed, Refusal, Seen};
 
 /// A session, and what it needs to go on.
 pub(super) struct Running {
@@ -22,6 +22,7 @@ pub(super) struct Running {
     pub(super) inputs: mpsc::Receiver<Input>,
     /// Who sent the offer.
     pub(super) from: SocketAddr,
+    pub(super) seen: Seen,
 }
 
 impl Running {
@@ -45,6 +46,7 @@ impl Running {
 
     /// Passes on what the session gives; hands the stream over with its first octets. Returns whether it goes on.
     async fn pass_on(&mut self, writer: &Writer, waiting: &mut Option<(Admitted, Reader)>) -> bool {
+        self.seen.set(self.session.received());
         while let Some(output) = self.session.poll_output() {
             match output {
                 Output::Datagram(Datagram {
@@ -64,6 +66,7 @@ impl Running {
                             container: Container::Nut,
                             protocol: PROTOCOL,
                             from: self.from,
+                            seen: Some(self.seen.clone()),
                         };
                         if !self.shared.gate.hand_over(pushed).await {
                             return false;

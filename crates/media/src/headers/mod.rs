@@ -1,0 +1,9 @@
+//! What the headers of codecs say: size, profile and reordering of pictures, sample rate and channels of sound.
+
+mod picture;
+mod sound;
+
+#[cfg(feature = "whip")]
+pub(crate) use picture::vp8;
+pub(crate) use picture::{Picture, av1, av1_sequence_header, av1_whole, h264, hevc, vp9};
+pub(crate) use sound::{Sound, aac, ac3, flac, opus};

@@ -1,6 +1,8 @@
 //! What ingest makes, as the catalogue describes it.
 
 use bytes::Bytes;
+use namecast_stream::catalogue::SEGMENT_SIZES;
+use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Duration;
 
@@ -61,8 +63,21 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         kind: StreamKind::Video,
         codec: video.codec.name().to_owned(),
         rungs: video.ladder.rungs().iter().map(rung).collect(),
-        segment_size: cutting.segment_size,
+        segment_size: cutting.carrying(video.max_frame),
         parity_percent: cutting.parity_percent,
+    }
+}
+
+impl Cutting {
+    /// Returns the segment size that carries frames of `max_frame` octets, or the largest there is.
+    fn carrying(self, max_frame: usize) -> u32 {
+        let config = SegmenterConfig {
+            segment_size: self.segment_size as usize,
+            parity_percent: self.parity_percent as usize,
+        };
+        let carrying = config.carrying(max_frame);
+        let size = carrying.and_then(|it| u32::try_from(it.segment_size).ok());
+        size.unwrap_or(*SEGMENT_SIZES.end())
     }
 }
 

@@ -146,6 +146,7 @@ impl Encoded {
                 rate: SampleRate::new(first.frame_rate, 1),
                 key_interval: first.key_interval,
                 reorder_delay: Duration::ZERO,
+                max_frame: 0,
             },
             audio: audio.filter(|_| with_sound.is_some()).cloned(),
             files: looks.into_iter().map(|look| look.file).collect(),

@@ -14,7 +14,7 @@ use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use namecast_units::{Duration, Timestamp};
+use namecast_units::Timestamp;
 
 use super::codec;
 use super::external::{Origin, Presentation, timed};

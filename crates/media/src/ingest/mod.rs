@@ -110,6 +110,8 @@ pub struct VideoConfig {
     pub key_interval: u32,
     /// How long a picture waits for those that are decoded before it and shown after it.
     pub reorder_delay: Duration,
+    /// Octets of the largest frame to expect; 0: what encoders make fits.
+    pub max_frame: usize,
 }
 
 impl VideoConfig {

@@ -15,7 +15,7 @@ use namecast_units::Duration;
 
 use super::PLAYLIST;
 use super::destination::{Cut, Destination, Place, Wrapping};
-use crate::ingest::ffmpeg::{Process, words};
+use crate::ingest::ffmpeg::{Process, local, words};
 
 /// How long a server may take what is left, and how long a busy machine may write it.
 const SERVER_GRACE: Duration = Duration::from_secs(5);
@@ -194,11 +194,4 @@ fn cutting(cut: Cut) -> Vec<OsString> {
          -hls_flags delete_segments+independent_segments+program_date_time+temp_file"
     );
     words(&line).collect()
-}
-
-/// A path that ffmpeg takes for no address or option, whatever is in it.
-fn local(path: &Path) -> OsString {
-    let mut name = OsString::from("file:");
-    name.push(path);
-    name
 }

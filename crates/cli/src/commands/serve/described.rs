@@ -128,6 +128,7 @@ mod tests {
                 width: side(1_920),
                 height: side(1_080),
                 rate: SampleRate::new(30_000, 1_001),
+                reorder_delay: 0,
                 key_interval: 30,
                 codec_string: "avc1.640028".to_owned(),
                 sample_rate: (!is_video).then_some(44_100),

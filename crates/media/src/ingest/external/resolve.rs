@@ -109,6 +109,7 @@ impl Pictures<'_> {
             Some(_) => self.group().unwrap_or(per_second * USUAL_GROUP),
             None => wish.key_interval.unwrap_or(per_second),
         };
+        let is_copied = copied.is_some();
         Ok(Resolved {
             video: VideoConfig {
                 codec: codec.unwrap_or_default(),
@@ -117,6 +118,7 @@ impl Pictures<'_> {
                 rate: encoded_rate,
                 key_interval,
                 reorder_delay: self.reorder_delay(),
+                max_frame: if is_copied { self.max_frame() } else { 0 },
             },
             copied: copied.map(|(form, _)| form),
             note,
@@ -297,6 +299,12 @@ impl Pictures<'_> {
         let in_group = mean(true) + (group - 1) * mean(false);
         let per_second = in_group * 8 / u64::from(USUAL_GROUP);
         two_digits(per_second).clamp(Bitrate::kbps(50), Bitrate::mbps(50))
+    }
+
+    /// Octets of the largest frame to expect: twice what was seen.
+    fn max_frame(&self) -> usize {
+        let sizes = self.first.iter().map(|packet| packet.payload.len());
+        sizes.max().unwrap_or(0) * 2
     }
 
     /// How long a picture waits for those that are decoded before it and shown after it.

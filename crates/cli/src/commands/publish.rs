@@ -159,7 +159,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         print_line(about(&publishing, &name))?;
     }
     introduce(&mut progress, &publishing, &name, &input);
-    let mut was_registered = false;
+    let (mut was_registered, mut has_told_refusal) = (false, false);
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {
@@ -167,7 +167,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 Happened::Frame => {}
                 Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
-                    progress.say("The input is over.");
+                    progress.say("End of input");
                     break outcome;
                 }
             },
@@ -175,6 +175,11 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 let figures = publishing.figures().await;
                 stats.set_problem("input", publishing.problem());
                 stats.write(&figures, false)?;
+                let refusal = figures.last_refusal.as_ref().filter(|_| !has_told_refusal);
+                if let Some(refusal) = refusal {
+                    progress.say(&format!("Frames are left out: {refusal}"));
+                    has_told_refusal = true;
+                }
                 progress.show(&figures.line());
             }
             (_, text) = uplink.changed() => progress.say_once(&text),

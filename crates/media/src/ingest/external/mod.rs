@@ -61,6 +61,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const LEFT: &str = "The pusher left. Waiting for the next one.";
 /// Longest pause before a camera that is gone is tried again; the first is [`PAUSE`], each next one twice as long.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+const TOO_SLOW: &str = "The encoders do not keep up: frames are left out up to the next key frame, counted as frames_lost in --stats. Choose \
+                        fewer or smaller rungs with --ladder";
 const LOST: &str = "The connection ended. Connecting again.";
 /// Channels that sound keeps; more are mixed to two.
 const MAX_CHANNELS: u32 = 2;
@@ -378,6 +380,8 @@ struct Feed {
 struct Kept {
     running: Option<Transcoder>,
     retry_at: Instant,
+    /// Whether it was said that it does not keep up.
+    has_told_overload: bool,
 }
 
 impl Kept {
@@ -385,6 +389,7 @@ impl Kept {
         Self {
             running: None,
             retry_at: Instant::now(),
+            has_told_overload: false,
         }
     }
 
@@ -413,7 +418,14 @@ impl Kept {
         let submitted = self.running.as_mut().map(|it| it.submit(packet));
         match submitted {
             Some(Ok(true)) => {}
-            Some(Ok(false)) | None => {
+            Some(Ok(false)) => {
+                sink.counters.lost.fetch_add(1, Ordering::Relaxed);
+                if !self.has_told_overload {
+                    self.has_told_overload = true;
+                    sink.tell(MediaEvent::Trouble(TOO_SLOW.to_owned()));
+                }
+            }
+            None => {
                 sink.counters.lost.fetch_add(1, Ordering::Relaxed);
             }
             Some(Err(error)) => self.failed(&error, sink),

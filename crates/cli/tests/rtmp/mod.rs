@@ -88,6 +88,14 @@ impl Encoder {
         encoder.send(20, 0, &create.concat());
         let publish = [text("publish"), number(3.0), null, text(name), text("live")];
         encoder.send(20, 0, &publish.concat());
+        let mut said = Vec::new();
+        let start = b"NetStream.Publish.Start";
+        while !said.windows(start.len()).any(|it| it == start) {
+            let mut octets = [0; 1_024];
+            let count = encoder.stream.read(&mut octets).unwrap();
+            assert!(count > 0, "refused: {}", String::from_utf8_lossy(&said));
+            said.extend(&octets[..count]);
+        }
         encoder
     }
 

@@ -53,6 +53,12 @@ impl Clip {
         }
         Self { config, frames }
     }
+
+    /// The same without its key frames.
+    pub(crate) fn without_keys(mut self) -> Self {
+        self.frames.retain(|frame| frame[0] >> 4 & 7 != 1);
+        self
+    }
 }
 
 fn text(text: &str) -> Vec<u8> {

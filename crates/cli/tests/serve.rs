@@ -346,6 +346,34 @@ fn encoders_of_all_kinds_are_seen() {
     });
 }
 
+/// Whoever pushes nothing, or nothing that begins a picture, hears why on the terminal of the server, and holds no name for ever.
+#[test]
+fn pushes_without_a_picture_say_what_is_missing() {
+    let server = Server::start();
+    let address = server.rtmp_socket();
+    let is_over = AtomicBool::new(false);
+    let keyless = Clip::encode(H264, b"avcC", None).without_keys();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            Encoder::connect(&address, "keyless?key=s3cret", true).push(&keyless, 0, &is_over)
+        });
+        let _idle = Encoder::connect(&address, "idle?key=s3cret", true);
+        let trouble = server.event("trouble", "/keyless");
+        let what = trouble["what"].as_str().unwrap();
+        assert!(what.contains("no key frame has arrived"), "{what}");
+        let trouble = server.event("trouble", "/idle");
+        let what = trouble["what"].as_str().unwrap();
+        assert!(
+            what.contains("no picture and no sound has arrived"),
+            "{what}"
+        );
+        until("end of the idle one", || {
+            server.counter("malformed").filter(|&it| it == 1)
+        });
+        is_over.store(true, Ordering::Relaxed);
+    });
+}
+
 /// Ten times, two names at once, by both protocols: from the start of the pusher's process to its first picture at a watcher who stays.
 #[test]
 #[ignore = "measures: cargo test -p namecast-cli --test serve -- --ignored --nocapture"]

@@ -91,6 +91,9 @@ impl Received {
     /// Why nothing may be seen of it yet, for people, and what to do.
     pub const fn obstacle(&self) -> &'static str {
         match (self.pictures, self.key_frames, self.sounds) {
+            _ if self.malformed > 0 && self.malformed >= self.key_frames => {
+                "its packets cannot be read: codec headers are missing or damaged; stop the encoder and start it again"
+            }
             (0, _, 0) => {
                 "no picture and no sound has arrived: is the encoder running, and are its tracks not muted?"
             }
@@ -147,5 +150,8 @@ mod tests {
         ] {
             assert!(received.obstacle().contains(named), "{received:?}");
         }
+        let mut damaged = received(9, 1, 9);
+        damaged.malformed = 9;
+        assert!(damaged.obstacle().contains("headers are missing"));
     }
 }

@@ -53,6 +53,12 @@ impl Clip {
         }
         Self { config, frames }
     }
+
+    /// The same without its key frames.
+    pub(crate) fn without_keys(mut self) -> Self {
+        self.frames.retain(|frame| frame[0] >> 4 & 7 != 1);
+        self
+    }
 }
 
 fn text(text: &str) -> Vec<u8> {
@@ -88,6 +94,14 @@ impl Encoder {
         encoder.send(20, 0, &create.concat());
         let publish = [text("publish"), number(3.0), null, text(name), text("live")];
         encoder.send(20, 0, &publish.concat());
+        let mut said = Vec::new();
+        let start = b"NetStream.Publish.Start";
+        while !said.windows(start.len()).any(|it| it == start) {
+            let mut octets = [0; 1_024];
+            let count = encoder.stream.read(&mut octets).unwrap();
+            assert!(count > 0, "refused: {}", String::from_utf8_lossy(&said));
+            said.extend(&octets[..count]);
+        }
         encoder
     }
 

@@ -141,7 +141,9 @@ impl Ending {
             "nothing came: nobody publishes {name} where {remote} can find it; namecast publish {name} does, and \
              namecast trace {name} shows where it is looked for"
         );
-        bail!("no frame of {name} came, though it is published: its publisher says whether the input is silent, or frames were left out");
+        bail!(
+            "no frame of {name} came, though it is published: its publisher says whether the input is silent, or frames were left out"
+        );
     }
 }
 

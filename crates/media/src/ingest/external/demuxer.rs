@@ -144,7 +144,7 @@ impl Opened {
     /// How its sound is published: as it is where players take it and nothing else is wished, else encoded as `wanted`.
     pub(super) fn sound(&self, wanted: &AudioConfig, wish: &Wish) -> Option<AudioConfig> {
         let (number, stream) = self.stream(false)?;
-        let is_copied = !wish.encodes_sound && self.depth != Depth::EncodedSound;
+        let is_copied = !wish.encodes_sound && !matches!(self.depth, Depth::EncodedSound(_));
         let copied = sound::copied(number, stream, &self.first)
             .filter(|copied| is_copied && wish.channels.is_none_or(|it| it == copied.channels));
         let channels = stream.channels().clamp(1, MAX_CHANNELS);
@@ -188,7 +188,12 @@ impl Demuxer {
         let open = |depth| Self::open_by(config, looped, reading, (depth, tap.as_ref()));
         let opened = open(Depth::Usual);
         let depth = match &opened {
-            Ok(opened) => opened.lacks_sound().then_some(Depth::EncodedSound),
+            Ok(opened) => opened.lacks_sound().then(|| {
+                let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
+                // Sound that has not come says nothing yet.
+                let channels = if channels == 1 { 1 } else { MAX_CHANNELS };
+                Depth::EncodedSound(config.wish.channels.unwrap_or(channels))
+            }),
             Err(IngestError::Unreadable { said, .. }) => Depth::after(said),
             Err(_) => None,
         };
@@ -277,9 +282,9 @@ impl Demuxer {
                 return Err(IngestError::Endless(self.label.clone()));
             }
         };
-        if depth == Depth::EncodedSound {
+        if let Depth::EncodedSound(channels) = depth {
             streams.truncate(1);
-            streams.push(encoded_sound());
+            streams.push(encoded_sound(channels));
         }
         let is_video = |packet: &Packet| {
             let class = streams.get(packet.stream).map(|stream| stream.class);
@@ -413,9 +418,9 @@ fn reorder_depth<'a>(pictures: impl Iterator<Item = &'a Packet>) -> u64 {
 }
 
 /// Sound that the ffmpeg which opens the input encodes.
-fn encoded_sound() -> NutStream {
+fn encoded_sound(channels: u32) -> NutStream {
     NutStream {
-        class: NutClass::Audio(AudioConfig::SAMPLE_RATE, MAX_CHANNELS),
+        class: NutClass::Audio(AudioConfig::SAMPLE_RATE, channels),
         codec: Bytes::from_static(b"Opus"),
         parameters: Bytes::new(),
         decode_delay: 0,
@@ -539,7 +544,7 @@ mod tests {
         let pipes = vec![pictures_end, sound_end];
         let demuxer = Demuxer::read_from(pipes, None, &config, &reading);
 
-        let mut octets = file_header(&[encoded_sound()]);
+        let mut octets = file_header(&[encoded_sound(2)]);
         put_frame(&mut octets, 0, 0, true, b"sound");
         sound.write_all(&octets).unwrap();
         assert_eq!(demuxer.packets.recv().unwrap().stream, 1);
@@ -554,10 +559,10 @@ mod tests {
         }
         pictures.write_all(&octets).unwrap();
 
-        let opened = demuxer.listen(Depth::EncodedSound).unwrap();
+        let opened = demuxer.listen(Depth::EncodedSound(2)).unwrap();
         assert_eq!(opened.first.len(), MAX_PICTURES);
         let (number, stream) = opened.stream(true).unwrap();
         assert_eq!((number, stream.class), (0, NutClass::Video(320, 180)));
-        assert_eq!(opened.stream(false), Some((1, &encoded_sound())));
+        assert_eq!(opened.stream(false), Some((1, &encoded_sound(2))));
     }
 }

@@ -497,7 +497,7 @@ impl Feed {
             depth,
             ..
         } = opened;
-        self.sound_is_ready = depth == Depth::EncodedSound;
+        self.sound_is_ready = matches!(depth, Depth::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
         self.clock.expect(first.iter().filter(|it| is_video(it)));

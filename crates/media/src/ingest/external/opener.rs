@@ -15,8 +15,9 @@ pub(super) enum Depth {
     Usual,
     /// Up to ten: of an input that is joined long before its next key frame.
     LatePictures,
-    /// The ffmpeg that opens the input encodes the sound: it is announced and comes later, or NUT has no form for it.
-    EncodedSound,
+    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and comes later, or NUT has no form
+    /// for it.
+    EncodedSound(u32),
 }
 
 impl Depth {
@@ -24,7 +25,7 @@ impl Depth {
     pub(super) fn after(said: &str) -> Option<Self> {
         let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
         if of_sound.iter().any(|words| said.contains(words)) {
-            Some(Self::EncodedSound)
+            Some(Self::EncodedSound(MAX_CHANNELS))
         } else if said.contains("dimensions not set") {
             Some(Self::LatePictures)
         } else {
@@ -35,7 +36,7 @@ impl Depth {
     /// Enough to see the parameters of each track that an input announces, and no more.
     const fn options(self) -> &'static str {
         match self {
-            Self::Usual | Self::EncodedSound => "-probesize 65536 -analyzeduration 1000000",
+            Self::Usual | Self::EncodedSound(_) => "-probesize 65536 -analyzeduration 1000000",
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
         }
     }
@@ -70,10 +71,10 @@ impl Opening {
         if config.audio.is_none() {
             tracks = "-map 0:V:0?";
         }
-        if depth == Depth::EncodedSound {
+        if let Depth::EncodedSound(channels) = depth {
             tracks = "-map 0:V:0?";
             opening.add(&format!("{tracks} {copied} {NUT}"));
-            opening.add(&format!("{} {NUT}", encoded_sound(config)));
+            opening.add(&format!("{} {NUT}", encoded_sound(config, channels)));
             opening.nuts = 2;
         } else {
             opening.add(&format!("{tracks} {copied} {NUT}"));
@@ -106,9 +107,8 @@ impl Opening {
 const NUT: &str = "-write_index 0 -f nut";
 
 /// Options for sound that the ffmpeg which opens the input encodes.
-fn encoded_sound(config: &IngestConfig) -> String {
+fn encoded_sound(config: &IngestConfig, channels: u32) -> String {
     let audio = config.audio.clone().unwrap_or_default();
-    let channels = config.wish.channels.unwrap_or(MAX_CHANNELS);
     format!(
         "-map 0:a:0 -af aresample=async=1000 -ac {channels} -ar {} {}",
         AudioConfig::SAMPLE_RATE,

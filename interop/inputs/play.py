@@ -1,0 +1,111 @@
+"""Publishes an input as a file and writes what a watcher gets of it."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# After the end of the input, what is on its way still arrives, in seconds.
+SETTLE = 1.5
+# Time over the input's own length that publishing may take before it is ended, in seconds.
+OVER = 10
+
+
+@dataclass
+class Played:
+    """What came of an input."""
+
+    # The file that was written; a playlist where the way out is HLS.
+    output: Path | None = None
+    catalogue: dict = field(default_factory=dict)
+    # What the programs said, for people.
+    said: str = ""
+    error: str | None = None
+    # What was published took so long, in seconds.
+    took: float = 0.0
+    # Lines of data streams.
+    lines: list = field(default_factory=list)
+    # Final figures of the watcher.
+    stats: dict = field(default_factory=dict)
+
+
+def output(home, way):
+    """Argument of `--output`, and the path of what is written."""
+    if way == "hls":
+        return f"hls:{home.path / 'live'}", home.path / "live/index.m3u8"
+    ending = {"rewind": "mkv", "page": "mkv"}.get(way, way)
+    path = home.path / f"out.{ending}"
+    return str(path), path
+
+
+def from_file(home, case, source, way):
+    """Publishes `source` and watches it by `way`: mkv, mp4, nut, hls or rewind."""
+    publish = ["--input", source, *case.publish]
+    return played(home, case, way, lambda: home.start("publish", publish_command(home, publish)))
+
+
+def publish_command(home, options):
+    """`namecast publish` of the case's name."""
+    return home.namecast_command("publish", "/x", *options, *home.connect, "--json", "--stats", home.path / "publish.stats")
+
+
+def watch_command(home, written, rung, *more):
+    """`namecast watch` of the case's name."""
+    chosen = ["--rung", rung] if rung else []
+    stats = home.path / "watch.stats"
+    return home.namecast_command("watch", "/x", "--output", written, *chosen, *home.connect, "--json", "--stats", stats, *more)
+
+
+def played(home, case, way, begin):
+    """Starts forwarder and watcher, has `begin` start what publishes, and returns what came when that has ended."""
+    result = Played()
+    home.start_forwarder()
+    written, result.output = output(home, way)
+    if way == "rewind":
+        watcher = home.start("archive", home.namecast_command("archive", "/x", "--store", home.path / "store", *home.connect, "--json"))
+    else:
+        watcher = home.start("watch", watch_command(home, written, case.rung))
+    wait_until_running(watcher)
+    asked_at = time.time()
+    publisher = begin()
+    limit = case.seconds + OVER
+    has_ended = publisher.wait(limit)
+    result.took = time.monotonic() - publisher.begun
+    if case.cue:
+        result.lines = []
+    if has_ended:
+        time.sleep(SETTLE)
+    else:
+        result.error = f"publishing did not end within {limit:.0f} s"
+    status = publisher.end()
+    if has_ended and status != 0:
+        result.error = f"publish ended with {status}: {publisher.said()}"
+    if way == "rewind":
+        watcher = rewind(home, case, written, asked_at, watcher)
+    status = watcher.end()
+    result.said = publisher.said()
+    result.catalogue = catalogue(watcher)
+    result.stats = next((line["stats"] for line in reversed(watcher.lines()) if "stats" in line), {})
+    if not result.error and status != 0:
+        result.error = f"watch ended with {status}: {watcher.said()}"
+    return result
+
+
+def rewind(home, case, written, asked_at, archive):
+    """Watches from the archive what was published since `asked_at`, with the archive still running."""
+    back = time.time() - asked_at + 0.2
+    watcher = home.start("watch", watch_command(home, written, case.rung, "--from", f"-{back:.1f}s"))
+    watcher.wait(case.seconds + SETTLE + 3)
+    archive.end()
+    return watcher
+
+
+def wait_until_running(watcher):
+    """Waits until the watcher has printed that it is there, or for a moment."""
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline and watcher.is_running and not watcher.out.stat().st_size:
+        time.sleep(0.02)
+
+
+def catalogue(watcher):
+    """The last catalogue that the watcher printed."""
+    return next((line["catalogue"] for line in reversed(watcher.lines()) if "catalogue" in line), {})

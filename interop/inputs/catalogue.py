@@ -135,9 +135,9 @@ def sizes():
         add(f"size-{size}", group, "libx264 -preset veryfast", size=size, is_quick=size in ("96x64", "1280x720", "360x640"))
     add("size-3840x2160", group, "libx264 -preset ultrafast -bf 2 -b:v 20M", size="3840x2160", rate="15")
     add("size-3840x2160-60M", group, "libx264 -preset ultrafast -b:v 60M -minrate 60M -maxrate 60M -bufsize 30M", size="3840x2160", rate="30")
-    add("size-427x241-vp9", group, "libvpx-vp9 -deadline realtime -cpu-used 8", "libopus", "webm", "427x241", is_quick=True)
-    add("size-321x183-mjpeg", group, "mjpeg -q:v 3", "pcm_s16le", "avi", "321x183", pixel="yuvj420p")
-    add("size-427x241-x264-444", group, size="427x241", pixel="yuv444p")
+    add("size-427x241-vp9", group, "libvpx-vp9 -deadline realtime -cpu-used 8", "libopus", "webm", "428x242", after=",scale=427:241", is_quick=True)
+    add("size-321x183-mjpeg", group, "mjpeg -q:v 3", "pcm_s16le", "avi", "322x184", after=",scale=321:183", pixel="yuvj420p")
+    add("size-427x241-x264-444", group, size="428x242", after=",format=yuv444p,scale=427:241", pixel="yuv444p")
     for sar in ("4/3", "16/11"):
         name = sar.replace("/", "-")
         add(f"anamorphic-{name}", group, after=f",setsar={sar}", size="720x576" if sar == "16/11" else "480x360", is_quick=sar == "4/3")
@@ -193,7 +193,7 @@ def containers():
     fragments = "-movflags +frag_keyframe+empty_moov+default_base_moof -g 25"
     for name, ext, options in [
         ("fragmented", "mp4", fragments),
-        ("fragments-of-a-frame", "mp4", "-movflags +frag_every_frame+empty_moov+delay_moov"),
+        ("short-fragments", "mp4", "-movflags +empty_moov+delay_moov -frag_duration 200000"),
         ("faststart", "mp4", "-movflags +faststart"),
         ("mkv", "mkv", ""),
         ("mkv-live", "mkv", "-live 1 -f matroska"),

@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import catalogue, judge, make, play
+from . import catalogue, judge, make, page, play
 from .processes import Gate, Home
 from .tools import Film, Tools
 
@@ -66,6 +66,7 @@ class Runner:
     def __init__(self, options):
         self.options, self.tools, self.namecast = options, Tools(options.ffmpeg), binary(options.namecast)
         self.gate, self.results = Gate(options.jobs), []
+        self.browser = page.Browser()
         os.environ["NAMECAST_FFMPEG"] = self.tools.ffmpeg
 
     def run(self, cases):
@@ -73,11 +74,23 @@ class Runner:
         begun = time.monotonic()
         with ThreadPoolExecutor(self.options.jobs) as pool:
             list(pool.map(self.one, cases))
+        self.browser.close()
         failed = sum(not result["ok"] for result in self.results)
         print(f"{len(self.results) - failed} of {len(self.results)} inputs are right, {time.monotonic() - begun:.0f} s")
+        self.table()
         if self.options.json:
             self.options.json.write_text(json.dumps(self.results, indent=1))
         return failed
+
+    def table(self):
+        """Prints how many of each group are right, and of what the others suffer."""
+        groups = {}
+        for result in self.results:
+            groups.setdefault(result["group"], []).append(result)
+        for group, results in groups.items():
+            kinds = [kind for result in results for kind in result["kinds"]]
+            counted = ", ".join(f"{kind} {kinds.count(kind)}" for kind in sorted(set(kinds)))
+            print(f"{group:16} {sum(result['ok'] for result in results):3} of {len(results):3}   {counted}")
 
     def one(self, case):
         """Judges one case."""
@@ -99,6 +112,11 @@ class Runner:
         path = make.make(self.tools, case)
         keep = self.options.keep and self.options.keep / case.name
         with Home(self.namecast, keep) as home:
+            if way == "page":
+                result, answer = page.played(self.browser, home, case, play.file_publisher(home, case, path))
+                verdict = judge.Judgement()
+                page.judge(case, Film(self.tools, path), result, answer, verdict)
+                return verdict
             played = play.from_file(home, case, path, way)
             source, film = Film(self.tools, path), Film(self.tools, played.output)
             return judge.judge(self.tools, case, source, film, played)

@@ -1,5 +1,6 @@
 """Publishes an input as a file and writes what a watcher gets of it."""
 
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,8 +40,13 @@ def output(home, way):
 
 def from_file(home, case, source, way):
     """Publishes `source` and watches it by `way`: mkv, mp4, nut, hls or rewind."""
-    publish = ["--input", source, *case.publish]
-    return played(home, case, way, lambda: home.start("publish", publish_command(home, publish)))
+    return played(home, case, way, file_publisher(home, case, source))
+
+
+def file_publisher(home, case, source):
+    """A function that starts `namecast publish` of the file."""
+    command = ["--input", source, *case.publish]
+    return lambda: home.start("publish", publish_command(home, command))
 
 
 def publish_command(home, options):
@@ -66,23 +72,10 @@ def played(home, case, way, begin):
         watcher = home.start("watch", watch_command(home, written, case.rung))
     wait_until_running(watcher)
     asked_at = time.time()
-    publisher = begin()
-    limit = case.seconds + OVER
-    has_ended = publisher.wait(limit)
-    result.took = time.monotonic() - publisher.begun
-    if case.cue:
-        result.lines = []
-    if has_ended:
-        time.sleep(SETTLE)
-    else:
-        result.error = f"publishing did not end within {limit:.0f} s"
-    status = publisher.end()
-    if has_ended and status != 0:
-        result.error = f"publish ended with {status}: {publisher.said()}"
+    publish(home, case, begin, result)
     if way == "rewind":
         watcher = rewind(home, case, written, asked_at, watcher)
     status = watcher.end()
-    result.said = publisher.said()
     result.catalogue = catalogue(watcher)
     result.stats = next((line["stats"] for line in reversed(watcher.lines()) if "stats" in line), {})
     if not result.error and status != 0:
@@ -90,11 +83,36 @@ def played(home, case, way, begin):
     return result
 
 
+def publish(home, case, begin, result=None):
+    """Has `begin` start what publishes, and waits for its end; what it says goes into the result, which is returned."""
+    result = result or Played()
+    publisher = begin()
+    limit = case.seconds + OVER
+    has_ended = publisher.wait(limit)
+    result.took = time.monotonic() - publisher.begun
+    if has_ended:
+        time.sleep(SETTLE)
+    else:
+        result.error = f"publishing did not end within {limit:.0f} s"
+    status = publisher.end()
+    result.said = publisher.said()
+    if has_ended and status != 0:
+        result.error = f"publish ended with {status}: {result.said}"
+    return result
+
+
 def rewind(home, case, written, asked_at, archive):
-    """Watches from the archive what was published since `asked_at`, with the archive still running."""
-    back = time.time() - asked_at + 0.2
-    watcher = home.start("watch", watch_command(home, written, case.rung, "--from", f"-{back:.1f}s"))
-    watcher.wait(case.seconds + SETTLE + 3)
+    """Watches from the archive what was published since `asked_at`, with the archive still running. Where it names a later beginning,
+    which is when the input was open, that is used."""
+    begin = asked_at
+    for attempt in ("early", "watch"):
+        command = watch_command(home, written, case.rung, "--from", f"{begin:.6f}")
+        watcher = home.start(attempt, command)
+        watcher.wait(case.seconds + SETTLE + 3)
+        later = re.search(r"kept begins at (\d+\.\d+)", watcher.out.read_text(errors="replace"))
+        if not later:
+            break
+        begin = float(later[1])
     archive.end()
     return watcher
 

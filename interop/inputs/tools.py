@@ -69,41 +69,45 @@ class Film:
         self.probed = tools.probe(path, "-show_programs") if self.path.exists() else {}
         self.video, self.audio = stream(self.probed, "video"), stream(self.probed, "audio")
         self.numbers, self.times, self.runs = [], [], []
-        if self.video:
-            self._read_numbers(tools)
-        if self.audio:
-            self._read_tone(tools)
+        if self.video or self.audio:
+            self._read(tools)
 
     @property
     def video_map(self):
         """The stream's specifier for ffmpeg."""
         return f"0:{self.video['index']}"
 
-    def _read_numbers(self, tools):
-        filters = f"[{self.video_map}]{strip.reading()},settb=1/1000000,split[cells][times]"
-        shared = ["-fps_mode", "passthrough", "-enc_time_base", "1:1000000", "-c:v", "rawvideo"]
-        cells = self.path.with_name(self.path.name + ".cells")
-        arguments = ["-y", "-i", self.path, "-filter_complex", filters]
-        arguments += ["-map", "[times]", *shared, "-f", "framecrc", "-", "-map", "[cells]", *shared, "-f", "rawvideo", cells]
+    def _read(self, tools):
+        # One process for both: of streams that it does not read, ffmpeg leaves the times out of the file's beginning.
+        cells, sound = (self.path.with_name(f"{self.path.name}.{os.getpid()}-{id(self)}.{kind}") for kind in ("cells", "sound"))
+        arguments = ["-y", "-i", self.path]
+        if self.video:
+            filters = f"[{self.video_map}]{strip.reading()},settb=1/1000000,split[cells][times]"
+            shared = ["-fps_mode", "passthrough", "-enc_time_base", "1:1000000", "-c:v", "rawvideo"]
+            arguments += ["-filter_complex", filters, "-map", "[times]", *shared, "-f", "framecrc", "-"]
+            arguments += ["-map", "[cells]", *shared, "-f", "rawvideo", cells]
+        if self.audio:
+            # Gaps become silence, so that the place of a sample is its time.
+            filters = f"aresample={tone.RATE}:async=1:min_hard_comp=0.02:first_pts=0"
+            arguments += ["-map", f"0:{self.audio['index']}", "-af", filters, "-ac", "1", "-ar", tone.RATE]
+            arguments += ["-c:a", "pcm_s16le", "-f", "s16le", sound]
         lines = tools.run(arguments, check=False).decode().splitlines()
         self.times = [int(line.split(",")[2]) / 1e6 for line in lines if line and line[0] != "#"]
-        octets = cells.read_bytes() if cells.exists() else b""
-        cells.unlink(missing_ok=True)
-        each = strip.OCTETS
+        octets, each = taken(cells), strip.OCTETS
         self.numbers = [strip.number(octets[at : at + each]) for at in range(0, len(octets) - each + 1, each)]
-
-    def _read_tone(self, tools):
-        # Gaps become silence, so that the place of a sample is its time.
-        filters = f"aresample={tone.RATE}:async=1:min_hard_comp=0.02:first_pts=0"
-        arguments = ["-i", self.path, "-map", f"0:{self.audio['index']}", "-af", filters, "-ac", "1", "-ar", tone.RATE]
-        octets = tools.run([*arguments, "-c:a", "pcm_s16le", "-f", "s16le", "-"], check=False)
-        self.sound_seconds = len(octets) / 2 / tone.RATE
-        self.runs = tone.runs(octets)
+        self.runs = tone.runs(taken(sound))
 
     @property
     def span(self):
         """From the first picture to the last, in seconds."""
         return max(self.times) - min(self.times) if len(self.times) > 1 else 0.0
+
+
+def taken(path):
+    """Octets of a file, which is deleted."""
+    octets = path.read_bytes() if path.exists() else b""
+    path.unlink(missing_ok=True)
+    return octets
 
 
 def payloads(tools, path, specifier, codec):

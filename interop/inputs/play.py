@@ -23,8 +23,8 @@ class Played:
     error: str | None = None
     # What was published took so long, in seconds.
     took: float = 0.0
-    # Lines of data streams.
-    lines: list = field(default_factory=list)
+    # What data streams and the subtitles of HLS say.
+    text: str = ""
     # Final figures of the watcher.
     stats: dict = field(default_factory=dict)
 
@@ -72,7 +72,8 @@ def played(home, case, way, begin):
         watcher = home.start("watch", watch_command(home, written, case.rung))
     wait_until_running(watcher)
     asked_at = time.time()
-    publish(home, case, begin, result)
+    publish(home, case, lambda: with_reader(home, case, watcher, begin), result)
+    result.text = shown_text(home)
     if way == "rewind":
         watcher = rewind(home, case, written, asked_at, watcher)
     status = watcher.end()
@@ -81,6 +82,27 @@ def played(home, case, way, begin):
     if not result.error and status != 0:
         result.error = f"watch ended with {status}: {watcher.said()}"
     return result
+
+
+def with_reader(home, case, watcher, begin):
+    """Starts what publishes; where there are captions, also a watcher of the data streams that the catalogue names."""
+    publisher = begin()
+    deadline = time.monotonic() + 5
+    while case.cue and publisher.is_running and time.monotonic() < deadline:
+        streams = catalogue(watcher).get("streams", [])
+        if streams:
+            names = [stream["name"] for stream in streams if stream["kind"] == "data"]
+            for name in names:
+                home.start(f"data-{name}", home.namecast_command("watch", "/x", "--stream", name, "--quiet", *home.connect))
+            break
+        time.sleep(0.02)
+    return publisher
+
+
+def shown_text(home):
+    """What watchers of data streams printed, and the subtitles of HLS."""
+    files = [*home.path.glob("data-*.out"), *home.path.glob("live/**/*.vtt")]
+    return "\n".join(file.read_text(errors="replace") for file in files)
 
 
 def publish(home, case, begin, result=None):

@@ -33,6 +33,20 @@ class Case:
     cut: float = 0.0
     is_hdr: bool = False
     is_interlaced: bool = False
+    # Pushed, so that pictures of the first second may be missing.
+    is_live: bool = False
+    # The pusher encodes, so that a copy is one of what it made.
+    is_encoded_by_pusher: bool = False
+    # Pictures that the pusher says it sent, if it leaves some out.
+    sent: int | None = None
+    # Bounds: mean PSNR in dB, share of pictures, pictures that come twice, how far a picture may be off its time in seconds, pitch in Hz, and
+    # how far sound and pictures may be apart, in seconds.
+    psnr: float = 30.0
+    arrived: float = 0.999
+    twice: int = 0
+    jitter: float = 0.045
+    pitch: float = 1.0
+    sync: float = 0.045
     # Taken by `quick`.
     is_quick: bool = False
 

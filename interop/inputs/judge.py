@@ -5,14 +5,12 @@ from .tools import payloads, ratio, similarity
 
 # Bounds, as docs/inputs.md states them.
 LENGTH = 0.01
-ARRIVED = 0.999
-PSNR = 30.0
-PITCH = 1.0
-SYNC = 0.045
 ASPECT = 0.01
 RATE = 0.01
 # Sound that may be missing, in seconds: a watcher finds its place in each stream by itself.
 LOST_SOUND = 0.3
+# Of what is live, in seconds: pictures and sound until the first is shown.
+LIVE_CUT = 1.0
 # Pictures at the beginning whose likeness does not count, in seconds.
 SETTLING = 1.0
 # Likeness of equal pictures is endless; it counts as this, in dB.
@@ -54,7 +52,7 @@ def judge(tools, case, source, film, played):
         verdict.fault("pictures", "pictures where the input has none")
     if source.audio:
         if film.audio:
-            sound(source, film, audio, verdict)
+            sound(case, source, film, audio, verdict)
         else:
             verdict.fault("sound", "no sound")
     elif film.audio:
@@ -96,7 +94,7 @@ def pictures(tools, case, source, film, rung, verdict):
         return
     form(case, source, film, rung, is_copy, verdict)
     likeness(tools, case, source, film, places, verdict)
-    if is_copy:
+    if is_copy and not case.is_encoded_by_pusher:
         octets(tools, source, film, verdict)
 
 
@@ -114,16 +112,21 @@ def arrived(case, source, film, is_copy, verdict):
     twice = len(pairs) - len({first for first, _ in pairs})
     if back:
         verdict.fault("order", f"{back} pictures out of order")
-    if twice:
+    if twice > case.twice:
         verdict.fault("order", f"{twice} pictures twice")
     first = next((at for at, time in enumerate(source.times) if not is_copy or time >= case.cut - 0.001), 0) if case.cut else 0
+    if case.is_live and pairs:
+        first = min(pairs)[0]
+        late = source.times[first] - source.times[0]
+        if late > LIVE_CUT:
+            verdict.fault("lost", f"the first picture is that of {late:.2f} s")
     wanted = set(range(first, len(source.numbers)))
-    share = len(wanted & {at for at, _ in pairs}) / max(len(wanted), 1)
+    share = len(wanted & {at for at, _ in pairs}) / max(case.sent or len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(pairs)}/{len(wanted)}", "arrived": round(share, 4)}
-    if share < ARRIVED:
+    if share < case.arrived:
         verdict.fault("lost", f"{share:.1%} of {len(wanted)} pictures arrived{which(wanted - {at for at, _ in pairs})}")
     if len(pairs) > 1:
-        length(source, film, pairs, verdict)
+        length(case, source, film, pairs, verdict)
     return pairs
 
 
@@ -134,7 +137,7 @@ def which(missing):
     return f" (without {text}{' …' if len(shown) > 5 else ''})" if shown else ""
 
 
-def length(source, film, pairs, verdict):
+def length(case, source, film, pairs, verdict):
     """Judges that the pictures take as long as in the source, together and one by one."""
     first, last = min(pairs), max(pairs)
     should = source.times[last[0]] - source.times[first[0]]
@@ -146,7 +149,7 @@ def length(source, film, pairs, verdict):
     verdict.measured |= {"length": round(share, 3), "jitter": round(jitter, 3)}
     if abs(share - 1) > LENGTH:
         verdict.fault("length", f"pictures take {share:.2f} of their time")
-    elif jitter > SYNC:
+    elif jitter > case.jitter:
         verdict.fault("length", f"a picture is {jitter * 1000:.0f} ms off its time")
 
 
@@ -155,14 +158,14 @@ def form(case, source, film, rung, is_copy, verdict):
     width, height = shown_size(source.video)
     found = shown_size(film.video)
     verdict.measured["size"] = f"{film.video['width']}x{film.video['height']}"
-    if is_copy and source.video["codec_name"] != film.video["codec_name"]:
+    if is_copy and not case.is_encoded_by_pusher and source.video["codec_name"] != film.video["codec_name"]:
         verdict.fault("form", f"the copy is {film.video['codec_name']}")
     if rung and not is_copy and (film.video["width"], film.video["height"]) != (rung["width"], rung["height"]):
         verdict.fault("form", f"{film.video['width']}x{film.video['height']}, and the catalogue says {rung['width']}x{rung['height']}")
     if abs(found[0] / found[1] * height / width - 1) > max(ASPECT, 2 / found[0] + 2 / found[1]):
         verdict.fault("aspect", f"shown as {found[0]:.0f}:{found[1]:.0f} instead of {width:.0f}:{height:.0f}")
     rates = [(len(it.times) - 1) / it.span for it in (source, film) if it.span > 0]
-    if len(rates) == 2 and abs(rates[1] / rates[0] - 1) > RATE:
+    if len(rates) == 2 and not case.sent and abs(rates[1] / rates[0] - 1) > RATE:
         verdict.fault("rate", f"{rates[1]:.2f} pictures a second instead of {rates[0]:.2f}")
     colours(case, source, film, is_copy, verdict)
 
@@ -182,7 +185,7 @@ def colours(case, source, film, is_copy, verdict):
             wanted = {"color_transfer": "bt709", "color_primaries": "bt709", "color_space": "bt709", "color_range": "tv"}[tag]
             if found != wanted:
                 verdict.fault("colours", f"{tag} is {found} instead of {wanted}")
-        elif is_copy and said not in ("unknown", "unspecified") and found != said:
+        elif is_copy and not case.is_encoded_by_pusher and said not in ("unknown", "unspecified") and found != said:
             verdict.fault("colours", f"{tag} is {found} instead of {said}")
         elif not is_copy and tag == "color_space" and said in ("bt709", "smpte170m") and found not in (said, "bt709"):
             verdict.fault("colours", f"{tag} is {found} instead of {said}")
@@ -205,7 +208,7 @@ def likeness(tools, case, source, film, pairs, verdict):
     decibels = [min(value, EQUAL) for value in decibels]
     mean = sum(decibels) / len(decibels)
     verdict.measured |= {"psnr": round(mean, 1), "lowest_psnr": round(min(decibels), 1)}
-    if mean < PSNR:
+    if mean < case.psnr:
         verdict.fault("likeness", f"mean PSNR {mean:.1f} dB")
 
 
@@ -221,28 +224,28 @@ def octets(tools, source, film, verdict):
         verdict.fault("octets", f"{other} of {len(ours)} packets of the copy are not those of the input")
 
 
-def sound(source, film, rung, verdict):
+def sound(case, source, film, rung, verdict):
     """Judges pitch, order, form and sync of the sound."""
     channels = min(source.audio["channels"], 2)
-    if film.audio["channels"] != channels:
+    if film.audio["channels"] != channels and not case.sent:
         verdict.fault("sound", f"{film.audio['channels']} channels instead of {channels}")
     if rung and rung.get("sample_rate") and film.audio["codec_name"] == rung["codec"] and int(film.audio["sample_rate"]) != rung["sample_rate"]:
         verdict.fault("sound", f"{film.audio['sample_rate']} Hz, and the catalogue says {rung['sample_rate']} Hz")
     theirs, ours = ({run.at: run for run in it.runs if run.at is not None} for it in (source, film))
-    wrong = [run for run in film.runs if run.at is None or abs(run.pitch - tone.PITCHES[run.at]) > PITCH]
+    wrong = [run for run in film.runs if run.at is None or abs(run.pitch - tone.PITCHES[run.at]) > case.pitch]
     if wrong:
         verdict.fault("pitch", f"{wrong[0].pitch:.1f} Hz at {wrong[0].begin:.2f} s")
-    missing = [at for at in theirs if at not in ours]
+    missing = [at for at in theirs if at not in ours and not (case.is_live and at == 0)]
     if missing:
         verdict.fault("sound", f"without second {', '.join(str(at) for at in sorted(missing))}")
     heard, should = (sum(run.end - run.begin for run in it.runs) for it in (source, film))
     verdict.measured["sound"] = round(should / heard, 3) if heard else None
-    if abs(should - heard) > LOST_SOUND:
+    if abs(should - heard) > LOST_SOUND + (LIVE_CUT if case.is_live else 0):
         verdict.fault("sound", f"{should:.2f} s of sound instead of {heard:.2f}")
-    sync(source, film, verdict)
+    sync(case, source, film, verdict)
 
 
-def sync(source, film, verdict):
+def sync(case, source, film, verdict):
     """Judges how far the sound is from the pictures, compared with the source, at each change of the tone."""
     place = {number: at for at, number in enumerate(source.numbers) if number is not None}
     theirs, ours = changes(source), changes(film)
@@ -256,7 +259,7 @@ def sync(source, film, verdict):
         return
     worst = max(found, key=abs)
     verdict.measured["sync"] = round(worst, 3)
-    if abs(worst) > SYNC:
+    if abs(worst) > case.sync:
         verdict.fault("sync", f"sound is {abs(worst) * 1000:.0f} ms {'late' if worst > 0 else 'early'}")
 
 

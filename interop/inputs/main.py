@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import catalogue, judge, make, page, play
+from . import bad, catalogue, judge, make, page, play, times, ways
 from .processes import Gate, Home
 from .tools import Film, Tools
 
@@ -19,6 +19,9 @@ scripts/inputs list                 names of all inputs, a line each
 scripts/inputs make                 make all inputs, and stop
 scripts/inputs [NAME…]              judge these, or all; a name may end in *
 scripts/inputs quick                judge a third
+scripts/inputs ways [NAME…]         judge twelve kinds by each way in: all, or those of a way or whose name begins so
+scripts/inputs times                measure how long the first picture of 24 inputs takes, one at a time
+scripts/inputs bad                  judge how inputs are refused that cannot be played
 """
 
 
@@ -70,17 +73,21 @@ class Runner:
         os.environ["NAMECAST_FFMPEG"] = self.tools.ffmpeg
 
     def run(self, cases):
-        """Judges all cases; returns how many failed."""
+        """Judges all cases; returns the exit status."""
         begun = time.monotonic()
         with ThreadPoolExecutor(self.options.jobs) as pool:
             list(pool.map(self.one, cases))
         self.browser.close()
+        return self.finish(f", {time.monotonic() - begun:.0f} s")
+
+    def finish(self, took=""):
+        """Prints and writes what came of all; returns the exit status."""
         failed = sum(not result["ok"] for result in self.results)
-        print(f"{len(self.results) - failed} of {len(self.results)} inputs are right, {time.monotonic() - begun:.0f} s")
         self.table()
+        print(f"{len(self.results) - failed} of {len(self.results)} are right{took}")
         if self.options.json:
             self.options.json.write_text(json.dumps(self.results, indent=1))
-        return failed
+        return 1 if failed else 0
 
     def table(self):
         """Prints how many of each group are right, and of what the others suffer."""
@@ -92,34 +99,54 @@ class Runner:
             counted = ", ".join(f"{kind} {kinds.count(kind)}" for kind in sorted(set(kinds)))
             print(f"{group:16} {sum(result['ok'] for result in results):3} of {len(results):3}   {counted}")
 
-    def one(self, case):
-        """Judges one case."""
-        way = self.options.out or case.out
+    def one(self, case, name=None, begin=None):
+        """Judges one case; `begin` makes what starts publishing, if it is no file."""
+        way, name = self.options.out or case.out, name or case.name
         try:
-            verdict = self.verdict(case, way)
+            verdict = self.verdict(case, name, way, begin or self.file)
         except Exception as error:
             verdict = judge.Judgement()
             verdict.fault("judge", f"{type(error).__name__}: {error}")
         what = "; ".join(sentence for _, sentence in verdict.faults)
         kinds = sorted({kind for kind, _ in verdict.faults})
-        result = {"name": case.name, "group": case.group, "out": way, "ok": verdict.is_ok, "kinds": kinds, "what": what, "measured": verdict.measured}
+        result = {"name": name, "group": case.group, "out": way, "ok": verdict.is_ok, "kinds": kinds, "what": what, "measured": verdict.measured}
         self.results.append(result)
         figures = " ".join(f"{key} {value}" for key, value in verdict.measured.items())
-        print(f"{'ok  ' if verdict.is_ok else 'FAIL'} {case.name} ({way}): {what or figures}", flush=True)
+        print(f"{'ok  ' if verdict.is_ok else 'FAIL'} {name} ({way}): {what or figures}", flush=True)
 
-    def verdict(self, case, way):
+    @staticmethod
+    def file(home, case, source):
+        """A function that publishes the source as a file."""
+        return play.file_publisher(home, case, source.path)
+
+    def verdict(self, case, name, way, begin):
         """Plays a case and judges it."""
-        path = make.make(self.tools, case)
-        keep = self.options.keep and self.options.keep / case.name
+        source = Film(self.tools, make.make(self.tools, case))
+        keep = self.options.keep and self.options.keep / name
         with Home(self.namecast, keep) as home:
+            started = begin(home, case, source)
             if way == "page":
-                result, answer = page.played(self.browser, home, case, play.file_publisher(home, case, path))
+                result, answer = page.played(self.browser, home, case, started)
                 verdict = judge.Judgement()
-                page.judge(case, Film(self.tools, path), result, answer, verdict)
+                page.judge(case, source, result, answer, verdict)
                 return verdict
-            played = play.from_file(home, case, path, way)
-            source, film = Film(self.tools, path), Film(self.tools, played.output)
-            return judge.judge(self.tools, case, source, film, played)
+            played = play.played(home, case, way, started)
+            return judge.judge(self.tools, case, source, Film(self.tools, played.output), played)
+
+    def by_ways(self, names):
+        """Judges kinds of input by all ways in; returns the exit status."""
+        begun = time.monotonic()
+
+        def one(run):
+            begin = lambda home, case, source: ways.begin(self.tools, self.browser, home, run, source)
+            run.case.group = f"by {run.way}"
+            self.one(run.case, run.name, begin)
+
+        runs = [run for run in ways.runs() if not names or any(run.name.startswith(name.rstrip("*")) or run.way == name for name in names)]
+        with ThreadPoolExecutor(self.options.jobs) as pool:
+            list(pool.map(one, runs))
+        self.browser.close()
+        return self.finish(f", {time.monotonic() - begun:.0f} s")
 
 
 def main(arguments=None):
@@ -134,4 +161,13 @@ def main(arguments=None):
         for name, why in failures.items():
             print(f"FAIL {name}: {why}")
         return 1 if failures else 0
-    return 1 if Runner(options).run(chosen(options.names)) else 0
+    runner = Runner(options)
+    if options.names == ["bad"]:
+        runner.results = bad.run(runner.tools, runner.namecast, options.jobs, options.keep)
+        return runner.finish()
+    if options.names == ["times"]:
+        runner.results = times.run(runner.tools, runner.namecast)
+        return runner.finish()
+    if options.names[:1] == ["ways"]:
+        return runner.by_ways(options.names[1:])
+    return runner.run(chosen(options.names))

@@ -5,6 +5,7 @@ import subprocess
 import threading
 
 from . import play
+from .judge import LIVE_CUT
 from .make import ROOT
 
 # How long the page may take to open on a loaded machine, in seconds.
@@ -15,24 +16,30 @@ class Browser:
     """One browser for all cases. Pages are open one at a time, as those that are hidden show nothing."""
 
     def __init__(self):
-        self.turn, self.child, self.count = threading.Lock(), None, 0
+        self.turn, self.pushing = threading.Lock(), threading.Lock()
+        self.child, self.count, self.answers, self.changed = None, 0, {}, threading.Condition()
 
     def _start(self):
-        if self.child is None or self.child.poll() is not None:
-            script = ROOT / "web/e2e/inputs.mjs"
-            self.child = subprocess.Popen(["node", str(script)], cwd=ROOT / "web", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        with self.changed:
+            if self.child is None or self.child.poll() is not None:
+                script = ROOT / "web/e2e/inputs.mjs"
+                self.child = subprocess.Popen(["node", str(script)], cwd=ROOT / "web", stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                threading.Thread(target=self._read, args=(self.child,), daemon=True).start()
+
+    def _read(self, child):
+        for line in child.stdout:
+            with self.changed:
+                answer = json.loads(line)
+                self.answers[answer["id"]] = answer
+                self.changed.notify_all()
 
     def ask(self, request):
         """Sends a request, and waits for its answer."""
         self._start()
-        timer = threading.Timer(LIMIT, self.child.kill)
-        timer.start()
-        try:
+        with self.changed:
             print(json.dumps(request), file=self.child.stdin, flush=True)
-            line = self.child.stdout.readline()
-        finally:
-            timer.cancel()
-        answer = json.loads(line) if line else {"error": "the browser ended"}
+            self.changed.wait_for(lambda: request["id"] in self.answers, LIMIT)
+            answer = self.answers.pop(request["id"], {"error": f"no answer within {LIMIT} s"})
         if "error" in answer:
             raise RuntimeError(f"page: {answer['error']}")
         return answer
@@ -80,12 +87,17 @@ def judge(case, source, result, answer, verdict):
         verdict.fault("pictures", f"the number of {damaged} of {len(numbers)} pictures cannot be read")
     seen = [number for number in numbers if number is not None]
     back = sum(second <= first for first, second in zip(seen, seen[1:]))
-    if back:
+    if back > case.twice:
         verdict.fault("order", f"{back} pictures out of order or twice")
-    wanted = [number for number, time in zip(source.numbers, source.times) if number is not None and time >= case.cut]
-    share = len(set(wanted) & set(seen)) / max(len(wanted), 1)
+    begin = source.times[0] if source.times else 0
+    if case.is_live:
+        begin = next((time for number, time in zip(source.numbers, source.times) if number == (seen or [None])[0]), begin)
+        if begin - source.times[0] > LIVE_CUT:
+            verdict.fault("lost", f"the first picture is that of {begin - source.times[0]:.2f} s")
+    wanted = [number for number, time in zip(source.numbers, source.times) if number is not None and time >= max(case.cut, begin)]
+    share = len(set(wanted) & set(seen)) / max(case.sent or len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(seen)}/{len(wanted)}", "arrived": round(share, 4)}
-    if share < 0.999:
+    if share < case.arrived:
         missing = sorted(set(wanted) - set(seen))
         verdict.fault("lost", f"{share:.1%} of {len(wanted)} pictures arrived (without {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''})")
     length(source, answer, verdict)

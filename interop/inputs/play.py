@@ -38,11 +38,6 @@ def output(home, way):
     return str(path), path
 
 
-def from_file(home, case, source, way):
-    """Publishes `source` and watches it by `way`: mkv, mp4, nut, hls or rewind."""
-    return played(home, case, way, file_publisher(home, case, source))
-
-
 def file_publisher(home, case, source):
     """A function that starts `namecast publish` of the file."""
     command = ["--input", source, *case.publish]

@@ -5,6 +5,7 @@
 
 import { createInterface } from "node:readline";
 import { startBrowser, openPage } from "./lib/browser.mjs";
+import { startPusher } from "./lib/whip.mjs";
 import { makeHome } from "./lib/processes.mjs";
 
 /** As interop/inputs/strip.py draws it. */
@@ -49,6 +50,36 @@ const READER = `{
 const GATHER = `globalThis.pictures = [];
 new BroadcastChannel("inputs").onmessage = ({ data }) => globalThis.pictures.push(data);`;
 
+/** Plays a film in the tab and pushes it by WHIP until its end; returns what the server answered and how many pictures were sent. */
+async function pushFilm({ push, name, film, limit }) {
+  const video = Object.assign(document.createElement("video"), { crossOrigin: "anonymous", src: film, preload: "auto" });
+  document.body.append(video);
+  await new Promise((resolve, reject) => {
+    video.oncanplaythrough = resolve;
+    video.onerror = () => reject(new Error(`the film cannot be played: ${video.error?.message}`));
+  });
+  const connection = new RTCPeerConnection();
+  const stream = video.captureStream();
+  // Tracks are there once the film plays; it begins anew when the connection stands.
+  await video.play();
+  video.pause();
+  stream.getTracks().forEach((track) => connection.addTrack(track, stream));
+  await connection.setLocalDescription();
+  const response = await fetch(`${push}whip/${name}`, { method: "POST", headers: { "content-type": "application/sdp" }, body: connection.localDescription.sdp });
+  const sdp = await response.text();
+  if (response.status !== 201) return { answer: `${response.status} ${sdp}` };
+  await connection.setRemoteDescription({ type: "answer", sdp });
+  while (connection.connectionState !== "connected") await new Promise((resolve) => setTimeout(resolve, 20));
+  video.currentTime = 0;
+  const ended = new Promise((resolve) => (video.onended = () => resolve(true)));
+  await video.play();
+  const isOver = await Promise.race([ended, new Promise((resolve) => setTimeout(() => resolve(false), limit * 1000))]);
+  const reports = [...(await connection.getStats()).values()];
+  const { framesSent } = reports.find(({ type, kind }) => type === "outbound-rtp" && kind === "video") ?? {};
+  connection.close();
+  return { ended: isOver, framesSent };
+}
+
 const home = await makeHome();
 // A script that is fulfilled here counts as one of the public Internet, which may not connect to this machine.
 const FLAGS = ["--autoplay-policy=no-user-gesture-required", "--disable-features=LocalNetworkAccessChecks"];
@@ -58,11 +89,19 @@ await browser.context.route(/\/assets\/worker[^/]*\.js/, async (route) => {
   const response = await route.fetch();
   await route.fulfill({ response, body: READER + (await response.text()) });
 });
+/** Tabs that are hidden draw nothing, so those that push have a browser of their own. */
+let pusher;
 const open = new Map();
 const answer = (object) => console.log(JSON.stringify(object));
 
-async function handle({ id, open: url, close }) {
-  if (url !== undefined) {
+async function handle({ id, open: url, close, ...film }) {
+  if (film.push !== undefined) {
+    pusher ??= startPusher(home.directory, FLAGS);
+    const page = await (await pusher).context.newPage();
+    await page.goto(`${film.push}node.json`);
+    answer({ id, ...(await page.evaluate(pushFilm, film)) });
+    await page.close();
+  } else if (url !== undefined) {
     open.set(id, await openPage(browser, url));
     answer({ id, open: true });
   } else if (close) {
@@ -79,5 +118,6 @@ for await (const line of createInterface({ input: process.stdin })) {
   const request = JSON.parse(line);
   handle(request).catch((error) => answer({ id: request.id, error: String(error) }));
 }
+await (await pusher)?.close();
 await browser.close();
 await home.remove();

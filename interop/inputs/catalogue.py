@@ -320,10 +320,12 @@ def rungs():
     add("rung-copy-bf3", group, "libx264 -bf 3 -b:v 2M", publish=["--ladder", "copy"], rung="copy")
     add("rung-lowest-hevc", group, "libx265 -preset fast", rung="lowest")
     add("rung-vp9", group, publish=["--codec", "vp9", "--ladder", "1M@640x360"], rung="1M")
-    add("rung-fps-15", group, publish=["--fps", "25", "--ladder", "1M@640x360"], rung="1M")
+    add("rung-fps", group, publish=["--fps", "25", "--ladder", "1M@640x360"], rung="1M")
 
 
 for part in (h264, rates, sizes, codecs, containers, sounds, specials, rungs):
     part()
 for place, each in enumerate(CASES):
-    each.out = each.out or OUTS[place % len(OUTS)]
+    # Captions are looked for in recordings, HLS and data streams.
+    outs = OUTS[:3] if each.cue else OUTS
+    each.out = each.out or outs[place % len(outs)]

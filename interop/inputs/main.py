@@ -8,7 +8,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import bad, catalogue, judge, make, page, play, times, ways
+from . import bad, catalogue, judge, make, page, play, real, times, ways
 from .processes import Gate, Home
 from .tools import Film, Tools
 
@@ -21,6 +21,7 @@ scripts/inputs [NAME…]              judge these, or all; a name may end in *
 scripts/inputs quick                judge a third
 scripts/inputs ways [NAME…]         judge twelve kinds by each way in: all, or those of a way or whose name begins so
 scripts/inputs times                measure how long the first picture of 24 inputs takes, one at a time
+scripts/inputs real DIRECTORY       judge files of public collections, as interop/inputs/real.json lists them
 scripts/inputs bad                  judge how inputs are refused that cannot be played
 """
 
@@ -164,6 +165,11 @@ def main(arguments=None):
     runner = Runner(options)
     if options.names == ["bad"]:
         runner.results = bad.run(runner.tools, runner.namecast, options.jobs, options.keep)
+        return runner.finish()
+    if options.names[:1] == ["real"]:
+        if len(options.names) != 2:
+            raise SystemExit("scripts/inputs real takes one directory")
+        runner.results = real.run(runner.tools, runner.namecast, options.names[1], options)
         return runner.finish()
     if options.names == ["times"]:
         runner.results = times.run(runner.tools, runner.namecast)

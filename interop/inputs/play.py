@@ -129,7 +129,8 @@ def rewind(home, case, written, asked_at, archive):
         later = re.search(r"kept begins at (\d+\.\d+)", watcher.out.read_text(errors="replace"))
         if not later:
             break
-        begin = float(later[1])
+        # Seconds as fractions lose up to a microsecond.
+        begin = float(later[1]) + 0.000002
     archive.end()
     return watcher
 

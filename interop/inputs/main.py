@@ -3,13 +3,14 @@
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from . import bad, catalogue, judge, make, page, play, real, times, ways
-from .processes import Gate, Home
+from . import bad, catalogue, judge, make, own, page, play, processes, real, times, ways
+from .processes import Home
 from .tools import Film, Tools
 
 ROOT = make.ROOT
@@ -23,6 +24,7 @@ scripts/inputs ways [NAME…]         judge twelve kinds by each way in: all, or
 scripts/inputs times                measure how long the first picture of 24 inputs takes, one at a time
 scripts/inputs real DIRECTORY       judge files of public collections, as interop/inputs/real.json lists them
 scripts/inputs bad                  judge how inputs are refused that cannot be played
+scripts/inputs judge                test the judge itself with films that have one fault each
 """
 
 
@@ -69,7 +71,7 @@ class Runner:
 
     def __init__(self, options):
         self.options, self.tools, self.namecast = options, Tools(options.ffmpeg), binary(options.namecast)
-        self.gate, self.results = Gate(options.jobs), []
+        self.results = []
         self.browser = page.Browser()
         os.environ["NAMECAST_FFMPEG"] = self.tools.ffmpeg
 
@@ -153,6 +155,8 @@ class Runner:
 def main(arguments=None):
     """Runs what the command line says; returns the exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
+    for interrupt in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(interrupt, processes.end_all)
     if options.names == ["list"]:
         for case in catalogue.CASES:
             print(f"{case.name:32} {case.group:14} {case.out:7}{'quick' if case.is_quick else ''}")
@@ -162,6 +166,8 @@ def main(arguments=None):
         for name, why in failures.items():
             print(f"FAIL {name}: {why}")
         return 1 if failures else 0
+    if options.names == ["judge"]:
+        return 1 if own.run(Tools(options.ffmpeg)) else 0
     runner = Runner(options)
     if options.names == ["bad"]:
         runner.results = bad.run(runner.tools, runner.namecast, options.jobs, options.keep)

@@ -6,7 +6,6 @@ import signal
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -14,6 +13,20 @@ from pathlib import Path
 START = 30
 # How long a program may take to end after an interrupt, in seconds.
 GRACE = 8
+
+
+# Homes in use, so that an interrupt ends what runs in them.
+_homes = set()
+
+
+def end_all(*_):
+    """Ends the processes of all cases and this one: what an interrupt does."""
+    for home in list(_homes):
+        for process in home.running:
+            if process.child.poll() is None:
+                process.child.kill()
+        home.remove()
+    os._exit(130)
 
 
 class Home:
@@ -36,11 +49,17 @@ class Home:
         self.environment |= {"XDG_RUNTIME_DIR": str(self.sockets), "NO_COLOR": "1"}
 
     def __enter__(self):
+        _homes.add(self)
         return self
 
     def __exit__(self, *_):
         for process in reversed(self.running):
             process.end(signal.SIGKILL)
+        _homes.discard(self)
+        self.remove()
+
+    def remove(self):
+        """Deletes its files, unless they are kept."""
         shutil.rmtree(self.sockets, ignore_errors=True)
         if not self.keep:
             shutil.rmtree(self.path, ignore_errors=True)
@@ -123,24 +142,3 @@ class Process:
             except ValueError:
                 pass
         return found
-
-
-class Gate:
-    """Lets as many cases run at a time as their weights allow."""
-
-    def __init__(self, capacity):
-        self.free, self.condition = capacity, threading.Condition()
-        self.capacity = capacity
-
-    def run(self, weight, body):
-        """Runs `body` once there is room."""
-        weight = min(weight, self.capacity)
-        with self.condition:
-            self.condition.wait_for(lambda: self.free >= weight)
-            self.free -= weight
-        try:
-            return body()
-        finally:
-            with self.condition:
-                self.free += weight
-                self.condition.notify_all()

@@ -44,10 +44,10 @@ class Tools:
 
 
 def stream(probed, kind):
-    """The first stream of the kind that is no attached picture; None if there is none."""
+    """The first stream of the kind that is no attached picture, and whose codec ffmpeg knows; None if there is none."""
     for found in probed.get("streams", []):
         is_poster = found.get("disposition", {}).get("attached_pic") == 1
-        if found.get("codec_type") == kind and not is_poster:
+        if found.get("codec_type") == kind and "codec_name" in found and not is_poster:
             return found
     return None
 

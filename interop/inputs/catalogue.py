@@ -291,10 +291,10 @@ def specials():
     add("hlg", group, f"libx265 -preset fast -x265-params {parameters}=arib-std-b67", options=f"{colours} arib-std-b67", after=f"{into}:t=arib-std-b67:npl=203,format=yuv420p10le", **hdr)
     group = "interlaced"
     fields = {"before": ",tinterlace=interleave_top", "rate": "50", "is_interlaced": True, "reference": DEINTERLACE}
-    add("interlaced-mpeg2", group, "mpeg2video -b:v 6M -flags +ildct+ilme -top 1", "mp2", "ts", size="720x576", after=",setfield=tff", is_quick=True, **fields)
+    add("interlaced-mpeg2", group, "mpeg2video -b:v 6M -flags +ildct+ilme", "mp2", "ts", size="720x576", after=",setfield=tff", is_quick=True, **fields)
     add("interlaced-x264", group, "libx264 -flags +ildct+ilme -x264-params tff=1", size="720x576", after=",setfield=tff", **fields)
     bottom = fields | {"before": ",tinterlace=interleave_bottom"}
-    add("interlaced-mpeg2-bottom", group, "mpeg2video -b:v 6M -flags +ildct+ilme -top 0", "mp2", "mpg", size="720x576", after=",setfield=bff,setsar=16/15", **bottom)
+    add("interlaced-mpeg2-bottom", group, "mpeg2video -b:v 6M -flags +ildct+ilme", "mp2", "mpg", size="720x576", after=",setfield=bff,setsar=16/15", **bottom)
     group = "edited"
     add("edit-list", group, "libx264 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=2.0, is_quick=True)
     add("edit-list-bf0", group, "libx264 -bf 0 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=2.0)

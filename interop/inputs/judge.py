@@ -121,10 +121,12 @@ def arrived(case, source, film, is_copy, verdict):
         if late > LIVE_CUT:
             verdict.fault("lost", f"the first picture is that of {late:.2f} s")
     wanted = set(range(first, len(source.numbers)))
-    share = len(wanted & {at for at, _ in pairs}) / max(case.sent or len(wanted), 1)
+    came = wanted & {at for at, _ in pairs}
+    # A tab repeats pictures as well as it leaves some out.
+    share = len(pairs) / max(case.sent, 1) if case.sent else len(came) / max(len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(pairs)}/{len(wanted)}", "arrived": round(share, 4)}
     if share < case.arrived:
-        verdict.fault("lost", f"{share:.1%} of {len(wanted)} pictures arrived{which(wanted - {at for at, _ in pairs})}")
+        verdict.fault("lost", f"{share:.1%} of {len(wanted)} pictures arrived{which(wanted - came)}")
     if len(pairs) > 1:
         length(case, source, film, pairs, verdict)
     return pairs

@@ -95,7 +95,7 @@ def judge(case, source, result, answer, verdict):
         if begin - source.times[0] > LIVE_CUT:
             verdict.fault("lost", f"the first picture is that of {begin - source.times[0]:.2f} s")
     wanted = [number for number, time in zip(source.numbers, source.times) if number is not None and time >= max(case.cut, begin)]
-    share = len(set(wanted) & set(seen)) / max(case.sent or len(wanted), 1)
+    share = len(seen) / max(case.sent, 1) if case.sent else len(set(wanted) & set(seen)) / max(len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(seen)}/{len(wanted)}", "arrived": round(share, 4)}
     if share < case.arrived:
         missing = sorted(set(wanted) - set(seen))

@@ -29,7 +29,7 @@ class Case:
     reference: str = ""
     # Text that captions or subtitles must show.
     cue: str | None = None
-    # Pictures that end before this time may be missing where the rung is a copy, in seconds.
+    # Pictures before this time may be missing where the rung is a copy, as no key frame is before it, in seconds.
     cut: float = 0.0
     is_hdr: bool = False
     is_interlaced: bool = False
@@ -296,8 +296,8 @@ def specials():
     bottom = fields | {"before": ",tinterlace=interleave_bottom"}
     add("interlaced-mpeg2-bottom", group, "mpeg2video -b:v 6M -flags +ildct+ilme", "mp2", "mpg", size="720x576", after=",setfield=bff,setsar=16/15", **bottom)
     group = "edited"
-    add("edit-list", group, "libx264 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=2.0, is_quick=True)
-    add("edit-list-bf0", group, "libx264 -bf 0 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=2.0)
+    add("edit-list", group, "libx264 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=0.95, is_quick=True)
+    add("edit-list-bf0", group, "libx264 -bf 0 -g 50", seconds=4, edits=[("trim", (1.02,))], cut=0.95)
     add("cover-mp4", group, edits=[("cover", ())], is_quick=True)
     add("cover-mkv", group, "libx264 -bf 0", ext="mkv", edits=[("attach_cover", ())])
     add("cover-flac", "sound only", None, "flac", "flac", edits=[("cover", ())])

@@ -93,7 +93,7 @@ def pictures(tools, case, source, film, rung, verdict):
         verdict.fault("pictures", f"{len(places)} pictures can be told")
         return
     form(case, source, film, rung, is_copy, verdict)
-    likeness(tools, case, source, film, places, verdict)
+    likeness(tools, case, source, film, places, "" if is_copy else case.reference, verdict)
     if is_copy and not case.is_encoded_by_pusher:
         octets(tools, source, film, verdict)
 
@@ -193,8 +193,8 @@ def colours(case, source, film, is_copy, verdict):
             verdict.fault("colours", f"{tag} is {found} instead of {said}")
 
 
-def likeness(tools, case, source, film, pairs, verdict):
-    """Judges the PSNR of the pictures after the first second against the source through the documented filters."""
+def likeness(tools, case, source, film, pairs, reference, verdict):
+    """Judges the PSNR of the pictures after the first second against the source through the filters `reference`."""
     begin = source.times[0] + SETTLING
     late = [pair for pair in pairs if source.times[pair[0]] >= begin]
     increasing, last = [], (-1, -1)
@@ -203,7 +203,7 @@ def likeness(tools, case, source, film, pairs, verdict):
         if pair[0] > last[0]:
             increasing.append(pair)
             last = pair
-    decibels = similarity(tools, source, film, increasing, case.reference)
+    decibels = similarity(tools, source, film, increasing, reference)
     if not decibels:
         verdict.fault("likeness", "the pictures cannot be compared")
         return

@@ -240,7 +240,7 @@ def sound(case, source, film, rung, verdict):
     missing = [at for at in theirs if at not in ours and not (case.is_live and at == 0)]
     if missing:
         verdict.fault("sound", f"without second {', '.join(str(at) for at in sorted(missing))}")
-    heard, should = (sum(run.end - run.begin for run in it.runs) for it in (source, film))
+    heard, should = (sum(run.seconds for run in it.runs) for it in (source, film))
     verdict.measured["sound"] = round(should / heard, 3) if heard else None
     if abs(should - heard) > LOST_SOUND + (LIVE_CUT if case.is_live else 0):
         verdict.fault("sound", f"{should:.2f} s of sound instead of {heard:.2f}")

@@ -46,9 +46,17 @@ class Run:
 
     @property
     def pitch(self):
-        """Measured without its first and last fifth, where encoders smear, in Hz."""
+        """Measured without its first and last fifth, where encoders smear, in Hz. What is missing in between is no pitch."""
         inner = self.times[len(self.times) // 5 : len(self.times) * 4 // 5]
-        return (len(inner) - 1) * RATE / (inner[-1] - inner[0])
+        lengths = [end - begin for begin, end in zip(inner, inner[1:])]
+        middle = sorted(lengths)[len(lengths) // 2]
+        lengths = [length for length in lengths if abs(length - middle) < middle * NEAR]
+        return len(lengths) * RATE / sum(lengths)
+
+    @property
+    def seconds(self):
+        """How much of it is sound."""
+        return len(self.times) / self.pitch
 
     @property
     def begin(self):

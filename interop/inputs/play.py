@@ -118,19 +118,23 @@ def publish(home, case, begin, result=None):
     return result
 
 
+# Seconds behind the beginning that the archive names from which is watched, one after the other; fractions of a second lose up to a microsecond.
+REWINDS = (0.000002, 0.1, 0.5)
+
+
 def rewind(home, case, written, asked_at, archive):
     """Watches from the archive what was published since `asked_at`, with the archive still running. Where it names a later beginning,
-    which is when the input was open, that is used."""
-    begin = asked_at
-    for attempt in ("early", "watch"):
+    which is when the input was open, that is used; where it has nothing of that, what is a little later."""
+    times = [(asked_at, "early")]
+    for begin, attempt in times:
         command = watch_command(home, written, case.rung, "--from", f"{begin:.6f}")
         watcher = home.start(attempt, command)
         watcher.wait(case.seconds + SETTLE + 3)
         later = re.search(r"kept begins at (\d+\.\d+)", watcher.out.read_text(errors="replace"))
         if not later:
             break
-        # Seconds as fractions lose up to a microsecond.
-        begin = float(later[1]) + 0.000002
+        if len(times) == 1:
+            times += [(float(later[1]) + offset, f"watch-{offset}") for offset in REWINDS]
     archive.end()
     return watcher
 

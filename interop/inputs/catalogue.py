@@ -279,9 +279,10 @@ def specials():
     """Whatever phones, cameras, discs and studios make."""
     group = "turned"
     for degrees, turn in [(90, ",transpose=cclock"), (180, ",hflip,vflip"), (270, ",transpose=clock")]:
-        add(f"rotation-{degrees}", group, after=turn, edits=[("turn", (degrees, False))], is_quick=degrees == 90)
-    add("rotation-90-bf0", group, "libx264 -bf 0", after=",transpose=cclock", edits=[("turn", (90, False))])
-    add("mirror", group, "libx264 -bf 0", after=",vflip", edits=[("turn", (0, True))], is_quick=True)
+        add(f"rotation-{degrees}", group, after=turn, edits=[("turn", (degrees,))], is_quick=degrees == 90)
+    add("rotation-90-bf0", group, "libx264 -bf 0", after=",transpose=cclock", edits=[("turn", (90,))])
+    add("mirror", group, "libx264 -bf 0", after=",hflip", edits=[("turn", (0, "x"))], is_quick=True)
+    add("mirror-upside-down", group, after=",vflip", edits=[("turn", (0, "y"))])
     group = "HDR"
     hdr = {"pixel": "yuv420p10le", "is_hdr": True, "reference": TONE_MAP}
     colours = "-color_primaries bt2020 -colorspace bt2020nc -color_trc"

@@ -5,17 +5,18 @@ import struct
 from . import captions
 
 # Counted up where an edit changes, so that files are made again.
-VERSION = 1
+VERSION = 2
 
 
-def turn(_tools, path, degrees, is_mirrored):
-    """Sets the display matrix of an MP4's first video track: a clockwise turn, or a picture that is upside down."""
+def turn(_tools, path, degrees, mirrored=None):
+    """Sets the display matrix of an MP4's first video track: a clockwise turn, or a picture that is mirrored along `x` or `y`."""
     octets = bytearray(path.read_bytes())
     one = 1 << 16
     cosine, sine = {0: (one, 0), 90: (0, one), 180: (-one, 0), 270: (0, -one)}[degrees]
     matrix = [cosine, sine, 0, -sine, cosine, 0, 0, 0, 1 << 30]
-    if is_mirrored:
-        matrix[4] = -matrix[4]
+    if mirrored:
+        place = {"x": 0, "y": 4}[mirrored]
+        matrix[place] = -matrix[place]
     at = -1
     while (at := octets.find(b"tkhd", at + 1)) >= 0:
         # Version 0: ISO/IEC 14496-12, section 8.3.2; width and height follow the matrix, and only pictures have them.

@@ -1,6 +1,5 @@
 """Tests of the judge: films with one fault each, made by ffmpeg of an input, and the kind of fault that has to be found."""
 
-import dataclasses
 import tempfile
 from pathlib import Path
 
@@ -9,6 +8,9 @@ from .tools import Film
 
 COPY = ["-c", "copy"]
 ENCODED = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "15", "-c:a", "flac"]
+
+# Of user data that says nothing to anybody.
+UUID = "086f3693-b7b3-4f2c-9653-21492feee5b8"
 
 # Name: arguments of ffmpeg between the input and the output, the kinds of faults, of which at least the first has to be found.
 FAULTS = {
@@ -30,30 +32,45 @@ FAULTS = {
     "a second without sound": (["-af", "volume=0:enable='between(t,1.9,3.1)'", *ENCODED], ["sound"]),
     "no pictures": (["-vn", "-c", "copy"], ["pictures"]),
     "other channels": (["-ac", "2", *ENCODED], ["sound"]),
-    "a copy with another packet": (["-bsf:v", "noise=amount='if(eq(n,60),50,0)'", *COPY], ["octets"]),
+    "a copy with another packet": (["-bsf:v", f"h264_metadata=sei_user_data={UUID}+x", *COPY], ["octets"]),
     "another rate": (["-vf", "fps=20", *ENCODED], ["lost", "rate"]),
 }  # fmt: skip
 
 
+# Kinds whose reference takes filters or what a container says, encoded as a publisher should.
+RIGHT = ["hdr10", "hlg", "interlaced-mpeg2", "interlaced-mpeg2-bottom", "mirror", "rotation-90", "edit-list", "anamorphic-16-11", "x264-full-range", "gif", "sound-late-ts"]
+
+
 def run(tools):
     """Judges all films, prints a line for each, and returns how many were judged wrong."""
-    case = next(case for case in catalogue.CASES if case.name == "x264-bf0")
-    case = dataclasses.replace(case, cue=None)
-    source = Film(tools, make.make(tools, case))
+    found = {case.name: case for case in catalogue.CASES}
     wrong = 0
     with tempfile.TemporaryDirectory() as directory:
         for name, (arguments, kinds) in FAULTS.items():
-            path = Path(directory) / f"{name}.mkv".replace(" ", "-")
-            tools.run(["-y", "-i", source.path, *arguments, path])
-            rung = {"name": "copy" if COPY[0] in arguments and "-c" in arguments else "1M", "bitrate": 1, "width": 640, "height": 360}
-            played = play.Played(output=path, catalogue={"streams": [{"kind": "video", "codec": "h264", "rungs": [rung]}]})
-            film = Film(tools, path)
-            if film.video:
-                rung |= {"width": film.video["width"], "height": film.video["height"]}
-            verdict = judge.judge(tools, case, source, film, played)
-            found = [kind for kind, _ in verdict.faults]
-            is_right = set(kinds) <= set(found) and bool(kinds) == bool(found)
-            wrong += not is_right
-            sentences = "; ".join(sentence for _, sentence in verdict.faults) or "right"
-            print(f"{'ok  ' if is_right else 'FAIL'} {name}: {sentences}", flush=True)
+            case = found["x264-bf0"]
+            wrong += not is_judged(tools, case, name, arguments, kinds, Path(directory) / "film.mkv")
+        for name in RIGHT:
+            case = found[name]
+            filters = f"{case.reference}scale='trunc(iw*sar/2)*2':ih:flags=bilinear,setsar=1,format=yuv420p"
+            tags = ["-color_primaries", "bt709", "-color_trc", "bt709", "-colorspace", "bt709", "-color_range", "tv"]
+            encoder = ["-c:v", "libx264", "-preset", "veryfast", "-b:v", "3M", "-c:a", "libopus", "-fps_mode", "passthrough"]
+            arguments = ["-vf", filters, *encoder, *(tags if case.is_hdr else [])]
+            wrong += not is_judged(tools, case, name, arguments, [], Path(directory) / "film.mkv")
     return wrong
+
+
+def is_judged(tools, case, name, arguments, kinds, path):
+    """Makes a film of the case's input, and returns whether the judge finds faults of these kinds in it, or none."""
+    source = Film(tools, make.make(tools, case))
+    tools.run(["-y", "-i", source.path, *arguments, path])
+    film = Film(tools, path)
+    rung = {"name": "copy" if "copy" in arguments else "1M", "bitrate": 1}
+    if film.video:
+        rung |= {"width": film.video["width"], "height": film.video["height"]}
+    played = play.Played(output=path, catalogue={"streams": [{"kind": "video", "codec": "h264", "rungs": [rung]}]})
+    verdict = judge.judge(tools, case, source, film, played)
+    found = [kind for kind, _ in verdict.faults]
+    is_right = set(kinds) <= set(found) and bool(kinds) == bool(found)
+    sentences = "; ".join(sentence for _, sentence in verdict.faults) or "right"
+    print(f"{'ok  ' if is_right else 'FAIL'} {name}: {sentences}", flush=True)
+    return is_right

@@ -116,7 +116,7 @@ case ${1:-} in
     npm_packages
     ;;
   test)
-    command_packages cc=build-essential ffmpeg=ffmpeg chromium=chromium
+    command_packages cc=build-essential ffmpeg=ffmpeg chromium=chromium python3=python3
     python_environments
     rust_components
     wasm

@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 first_steps=(lock format tidy page web build)
 last_steps=(lint doc browser)
-all_steps=("${first_steps[@]}" unit interop doors "${last_steps[@]}")
+all_steps=("${first_steps[@]}" unit interop doors inputs "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
 more_steps=(deny)
 steps=("$@")
@@ -77,6 +77,12 @@ browser() {
 step_doors() { browser e2e-doors; }
 step_browser() { browser e2e-page; }
 
+# Inputs of many kinds, a third of them; before that, the judge itself.
+step_inputs() {
+  binary || return 1
+  scripts/inputs judge && scripts/inputs quick --namecast "$target/debug/namecast"
+}
+
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
 step_interop() {
   binary || return 1
@@ -89,7 +95,7 @@ needs() {
     tidy | page | build | lint | doc | deny) echo lock ;;
     unit | interop) echo build ;;
     web) echo page ;;
-    doors | browser) echo page build web ;;
+    doors | inputs | browser) echo page build web ;;
   esac
 }
 
@@ -136,7 +142,7 @@ run_all() {
   is_built=1
   apart=$(mktemp -d)
   : >"$apart/unit.output"
-  beside interop doors &
+  beside interop doors inputs &
   others=$!
   # In a process group of its own, which is ended as a whole.
   set -m

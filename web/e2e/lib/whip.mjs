@@ -54,10 +54,10 @@ const PUSHER = `(() => {
 })();`;
 
 /** A browser of its own, so that its tab is seen and draws. */
-export async function startPusher(home) {
+export async function startPusher(home, moreFlags = []) {
   const directory = path.join(home, "pusher");
   await mkdir(directory, { recursive: true });
-  return startBrowser(directory, ["--autoplay-policy=no-user-gesture-required", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]);
+  return startBrowser(directory, ["--autoplay-policy=no-user-gesture-required", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream", ...moreFlags]);
 }
 
 /** Opens a tab that pushes as `name` to the server at `url`, and returns it with what the server said. */

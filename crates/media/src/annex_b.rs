@@ -40,6 +40,13 @@ pub(crate) fn pixel_aspect(frame: &[u8]) -> Option<(u32, u32)> {
     Some((width.into(), height.into()))
 }
 
+/// Returns how many pictures are decoded at most before one that is shown before them, if the first sequence parameter set among
+/// these units states it.
+pub(crate) fn reordered_pictures(frame: &[u8]) -> Option<u64> {
+    let restrictions = parameters(frame)?.vui_parameters?.bitstream_restrictions?;
+    Some(restrictions.max_num_reorder_frames.into())
+}
+
 fn parameters(frame: &[u8]) -> Option<SeqParameterSet> {
     let set = units(frame).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
     let bits = decode_nal(set).ok()?;

@@ -14,10 +14,10 @@ use std::process::ChildStdin;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 
-use namecast_units::Timestamp;
+use namecast_units::{Duration, Timestamp};
 
 use super::codec;
-use super::external::{Origin, Presentation, timed};
+use super::external::Origin;
 use super::ffmpeg::{Process, pipe_url, words};
 use super::ladder::Rung;
 use super::{AudioConfig, IngestError, MediaFrame, Sink, StreamKind, VideoConfig};
@@ -65,7 +65,7 @@ impl Encoder {
             slack: 0,
             sink: sink.clone(),
             pipe,
-            presentation: None,
+            origin: None,
         });
         Ok(Self::new(process, outputs.collect()))
     }
@@ -83,7 +83,7 @@ impl Encoder {
             slack: 0,
             sink: sink.clone(),
             pipe,
-            presentation: None,
+            origin: None,
         });
         let mut encoder = Self::new(process, outputs.collect());
         // An ffmpeg that ended at once shows when the first packet is submitted.
@@ -226,8 +226,8 @@ pub(super) struct Output<R> {
     slack: u64,
     sink: Sink,
     pipe: R,
-    /// When frames are presented; `None`: when they are published.
-    presentation: Option<Presentation>,
+    /// The clock of the source, by which its pictures may come out of order; `None`: they do not.
+    origin: Option<Arc<Origin>>,
 }
 
 impl<R: Read> Output<R> {
@@ -245,7 +245,7 @@ impl<R: Read> Output<R> {
             slack: ROUNDED,
             sink,
             pipe,
-            presentation: Some(Presentation::new(origin)),
+            origin: Some(origin),
         }
     }
 
@@ -286,11 +286,12 @@ impl<R: Read> Output<R> {
         }
     }
 
-    fn emit(&mut self, frame: NutFrame, stamp: Stamp) {
+    fn emit(&self, frame: NutFrame, stamp: Stamp) {
         let encoded_at = clock::wall();
-        let presentation = self.presentation.as_mut();
-        let presented_at = presentation.and_then(|it| it.time(stamp.number, encoded_at));
-        let (captured_at, composition_offset) = timed(stamp.captured_at, encoded_at, presented_at);
+        let (captured_at, composition_offset) = match &self.origin {
+            Some(origin) => origin.timed(stamp.captured_at, stamp.number, encoded_at),
+            None => (stamp.captured_at, Duration::ZERO),
+        };
         self.sink.frame(MediaFrame {
             stream: self.stream,
             rung: self.rung,

@@ -11,6 +11,7 @@ use super::{
     FILE_ID, FLAG_CHECKSUM, FLAG_CODED, FLAG_CODED_PTS, FLAG_KEY, FLAG_SIZE_MSB, FLAG_STREAM_ID,
     INFO_START, MAIN_START, NutClass, NutStream, STREAM_START, SYNC_START,
 };
+use crate::annex_b::reordered_pictures;
 
 const VERSION: u64 = 3;
 /// Octets between two sync points at most; there is one before each frame.
@@ -168,7 +169,11 @@ pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutSt
         class,
         codec: Bytes::copy_from_slice(codec),
         parameters: parameters.into(),
-        decode_delay: rung.reorder_depth(),
+        // At a varying frame rate the delay says little of the number.
+        decode_delay: match rung.reorder_delay {
+            0 => 0,
+            _ => reordered_pictures(first).unwrap_or(rung.reorder_depth()),
+        },
     }
 }
 

@@ -1,7 +1,6 @@
 //! When what comes from outside was captured, and when it can be presented evenly: as far as arrivals tell.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread;
 
@@ -54,62 +53,26 @@ impl Origin {
         (ahead != UNKNOWN).then(|| Timestamp::from_micros(pts.saturating_add_signed(ahead)))
     }
 
-    /// Returns the times of what is presented at `pts` microseconds of the source and handed over at `at`, as [`timed`] does.
-    pub(super) fn timed(&self, pts: u64, at: Timestamp) -> (Timestamp, Duration) {
-        timed(self.at(pts), at, self.presented_at(pts))
+    /// Returns the times of a frame that is presented at `pts` microseconds of the source, was captured at `captured_at` and is handed
+    /// over at `at`: when it was captured or decoded, and its composition offset. Where pictures come out of order, all are decoded
+    /// when they are handed over, or when they are to be presented, if that is over.
+    pub(in super::super) fn timed(
+        &self,
+        captured_at: Timestamp,
+        pts: u64,
+        at: Timestamp,
+    ) -> (Timestamp, Duration) {
+        let Some(presented_at) = self.presented_at(pts) else {
+            return (captured_at, Duration::ZERO);
+        };
+        let decoded_at = at.min(presented_at);
+        (decoded_at, presented_at.since(decoded_at))
     }
 
     fn set(&self, captured: i64, presented: Option<i64>) {
         self.captured.store(captured, Ordering::Relaxed);
         self.presented
             .store(presented.unwrap_or(UNKNOWN), Ordering::Relaxed);
-    }
-}
-
-/// Returns the times of a frame that was captured and is handed over then: when it was captured or decoded, and its composition
-/// offset. Where pictures come out of order, all are decoded when they are handed over, and presented at `presented_at`.
-pub(in super::super) fn timed(
-    captured_at: Timestamp,
-    handed_over_at: Timestamp,
-    presented_at: Option<Timestamp>,
-) -> (Timestamp, Duration) {
-    let Some(presented_at) = presented_at else {
-        return (captured_at, Duration::ZERO);
-    };
-    let decoded_at = handed_over_at.min(presented_at);
-    (decoded_at, presented_at.since(decoded_at))
-}
-
-/// By how much an encoder may delay presentation at most: beyond, it is held up, and pictures come late.
-const MAX_ENCODING: Duration = Duration::from_millis(500);
-
-/// When frames that leave an encoder are presented, so that they are so evenly.
-#[derive(Debug)]
-pub(in super::super) struct Presentation {
-    origin: Arc<Origin>,
-    /// The most by which they left after they should be presented lately, in microseconds with its sign turned.
-    latest: Least,
-}
-
-impl Presentation {
-    /// Presentation by the clock of `origin`.
-    pub(in super::super) fn new(origin: Arc<Origin>) -> Self {
-        Self {
-            origin,
-            latest: Least::default(),
-        }
-    }
-
-    /// Returns when to present a frame of `pts` microseconds of the source that left the encoder at `encoded_at`; `None`: when it is
-    /// published, as the source's pictures come in the order in which they are shown.
-    pub(in super::super) fn time(&mut self, pts: u64, encoded_at: Timestamp) -> Option<Timestamp> {
-        let presented_at = self.origin.presented_at(pts)?;
-        let late = encoded_at.micros_since(presented_at);
-        let (at, window) = (encoded_at.as_micros(), REORDERED_WINDOW);
-        self.latest.push(at, late.saturating_neg(), window);
-        let latest = self.latest.get().map_or(0, i64::saturating_neg);
-        let latest = Duration::from_micros(u64::try_from(latest).unwrap_or(0));
-        Some(presented_at + latest.min(MAX_ENCODING))
     }
 }
 
@@ -150,6 +113,8 @@ struct StreamClock {
     order: Reordering,
     /// Packets so far.
     count: u32,
+    /// Whether packets come at their decoding times.
+    is_paced: bool,
 }
 
 /// Packets after which arrivals have shown in which bursts pictures come.
@@ -184,7 +149,7 @@ impl StreamClock {
         }
         let by_decoding = self.decoded.get()? - signed(min_offset?);
         let in_bursts = self.presented.get()? + signed(delay);
-        Some(match self.count < MIN_BURSTS {
+        Some(match self.is_paced || self.count < MIN_BURSTS {
             true => by_decoding,
             false => by_decoding.max(in_bursts),
         })
@@ -233,8 +198,14 @@ pub(super) struct CaptureClock {
 }
 
 impl CaptureClock {
-    /// Learns the order of pictures from the first of them, before they are due.
-    pub(super) fn expect<'a>(&mut self, pictures: impl Iterator<Item = &'a Packet>) {
+    /// Learns the order of pictures from the first of them, before they are due. `is_paced` says that packets come at their decoding
+    /// times.
+    pub(super) fn expect<'a>(
+        &mut self,
+        pictures: impl Iterator<Item = &'a Packet>,
+        is_paced: bool,
+    ) {
+        self.pictures.is_paced = is_paced;
         pictures.for_each(|packet| self.pictures.order.on_packet(packet));
         self.pictures.order.latest_pts = 0;
     }
@@ -444,30 +415,15 @@ mod tests {
     fn pictures_that_come_at_their_decoding_times_are_presented_evenly() {
         let mut clock = CaptureClock::default();
         let packets = ORDER.map(|(dts, pts)| packet(dts * 40, pts * 40, dts * 40 + 7));
-        clock.expect(packets.iter());
+        clock.expect(packets.iter(), true);
         for packet in &packets {
             let origin = Origin::default();
             clock.on_packet(true, packet, packet.arrived_at, &origin);
             let at = origin.presented_at(packet.pts).unwrap();
             assert_eq!(at.as_micros(), WALL + packet.pts + 7_000);
-            let (decoded, offset) = origin.timed(packet.pts, packet.arrived_at);
+            let (decoded, offset) = origin.timed(at, packet.pts, packet.arrived_at);
             assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
         }
-    }
-
-    /// An encoder that takes 90 ms once delays those after it as long: they stay even.
-    #[test]
-    fn frames_that_are_encoded_are_presented_evenly() {
-        let origin = Arc::new(Origin::default());
-        let mut presentation = Presentation::new(Arc::clone(&origin));
-        assert_eq!(presentation.time(0, Timestamp::default()), None);
-        origin.set(0, Some(50_000));
-        let mut after = |pts: u64, encoded: u64| {
-            let at = presentation.time(pts * 1_000, Timestamp::from_micros(encoded * 1_000));
-            at.unwrap().as_micros() / 1_000 - pts
-        };
-        assert_eq!([after(0, 20), after(40, 130), after(80, 100)], [50, 90, 90]);
-        assert_eq!(after(120, 9_000), 550);
     }
 
     /// Sound counts from ten seconds later than the pictures that it belongs to: arrivals tell, for each.

@@ -51,7 +51,7 @@ use resolve::Pictures;
 use size::SizeWatch;
 use transcoder::{PictureClock, Preparation, SoundClock, Transcoder};
 
-pub(super) use clock::{Origin, Playback, Presentation, timed};
+pub(super) use clock::{Origin, Playback};
 pub(super) use turn::Turn;
 
 /// Key frames further apart than this are complained of: whoever joins waits for one.
@@ -500,7 +500,9 @@ impl Feed {
         self.sound_is_ready = matches!(depth, Depth::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
-        self.clock.expect(first.iter().filter(|it| is_video(it)));
+        let is_paced = matches!(self.pace, Pace::File(..));
+        let pictures = first.iter().filter(|it| is_video(it));
+        self.clock.expect(pictures, is_paced);
         let skipped = match self.pace {
             Pace::Live => newest.unwrap_or(0),
             Pace::File(..) => 0,
@@ -624,7 +626,8 @@ impl Feed {
             && !packet.is_cut
             && let Some(payload) = form.convert(&packet.payload, packet.key)
         {
-            let (captured_at, composition_offset) = self.picture_origin.timed(packet.pts, wall());
+            let origin = &self.picture_origin;
+            let (captured_at, composition_offset) = origin.timed(captured_at, packet.pts, wall());
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
@@ -664,7 +667,9 @@ impl Feed {
                 return;
             }
             let copied = config.copied.as_ref();
-            let (captured_at, composition_offset) = self.sound_origin.timed(packet.pts, wall());
+            let origin = &self.sound_origin;
+            let (captured_at, composition_offset) =
+                origin.timed(origin.at(packet.pts), packet.pts, wall());
             return self.sink.frame(MediaFrame {
                 stream: StreamKind::Audio,
                 rung: 0,

@@ -309,7 +309,7 @@ impl Preparation {
         let range = name(&colours.range, &["tv", "pc"], "tv");
         format!(
             "zscale=tin={transfer}:pin={primaries}:min={space}:rin={range}:t=linear:npl=203,format=gbrpf32le,zscale=p=bt709,\
-             tonemap=mobius:desat=0,zscale=t=bt709:m=bt709:r=tv"
+             tonemap=hable:desat=0,zscale=t=bt709:m=bt709:r=tv"
         )
     }
 }

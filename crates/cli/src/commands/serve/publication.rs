@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::super::FIGURES_INTERVAL;
-use super::super::publishing::{Figures, Happened, Publishing};
+use super::super::publishing::{Figures, Happened, Manner, Publishing};
 use super::Told;
 use super::outlet::Place;
 use crate::arguments::{Encoding, Keys, Media};
@@ -76,7 +76,7 @@ impl Publication {
         });
         let node = &self.place.node;
         let mut publishing = tokio::select! {
-            started = Publishing::start(node, admitted.name(), &media, &self.keys, None) => started?,
+            started = Publishing::start(node, admitted.name(), &media, &self.keys, Manner::plain(node.clock())) => started?,
             left = &mut carrying => bail!("{left}, before it was known what is pushed"),
         };
         self.tell_begun(&publishing, name, &from).await;

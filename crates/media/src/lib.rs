@@ -16,3 +16,5 @@ pub mod streams;
 pub mod voice;
 #[cfg(feature = "whip")]
 pub mod whip;
+
+pub use clock::wall as capture_clock;

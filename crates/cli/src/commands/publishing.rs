@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_media::capture_clock;
 use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
 use namecast_media::package::Packager;
 use namecast_net::{Clock, Node};
@@ -206,7 +207,7 @@ impl Publishing {
         };
         let publish = move |publisher: &mut Publisher, now: Now| {
             // A refusal is in the publisher's counters.
-            let _ = publisher.publish_frame(now.monotonic, now.wall, rung, encoded);
+            let _ = publisher.publish_frame(now.monotonic, capture_clock(), rung, encoded);
         };
         if !self.handle.try_call(publish) {
             self.refused += 1;

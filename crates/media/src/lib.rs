@@ -19,3 +19,5 @@ pub mod streams;
 pub mod voice;
 #[cfg(feature = "whip")]
 pub mod whip;
+
+pub use clock::wall as capture_clock;

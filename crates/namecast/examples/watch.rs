@@ -17,6 +17,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 println!("frame {number}: {size} bytes, {kind}");
             }
             Watched::Signer(signer) => println!("signed by {}", signer.key_name),
+            Watched::Event(event) if event.is_detail() => {}
             Watched::Event(event) => println!("{event}"),
             Watched::Catalogue(_) | Watched::Discontinuity { .. } => {}
         }

@@ -54,7 +54,8 @@ pub use timer::Timer;
 pub use transport::{EthernetConfig, EthernetPort, UdpMulticast, websocket, webtransport};
 
 pub use namecast_apps::registration::{
-    Announcer, Announcing, RegistrationConfig, RegistrationState,
+    Announcer, Announcing, Claim, GuardEvent, NameGuard, RegistrationConfig, RegistrationState,
+    Rival,
 };
 
 pub use namecast_forward::{

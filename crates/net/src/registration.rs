@@ -1,7 +1,8 @@
 //! Registrations of this node's prefixes with its neighbours: each a [`Registrar`] on a face of its own.
 
 use namecast_apps::registration::{
-    Announcer, Announcing, Neighbour, Registrar, RegistrationEvent, RegistrationState, Wanted,
+    Announcer, Announcing, Claim, GuardEvent, NameGuard, Neighbour, Registrar, RegistrationEvent,
+    RegistrationState, Wanted,
 };
 use namecast_forward::FaceId;
 use namecast_packet::Name;
@@ -88,6 +89,39 @@ impl Node {
             ..wanted(prefix, cost)
         };
         start(self, face, wanted)
+    }
+}
+
+impl Node {
+    /// Finds out through the peer of `face` whether somebody else publishes `root`, and goes on asking until the handle is
+    /// dropped.
+    ///
+    /// # Errors
+    /// If there is no such face, or the node has stopped.
+    pub async fn guard_name(
+        &self,
+        face: FaceId,
+        root: Name,
+        claim: Claim,
+    ) -> Result<(Handle<NameGuard>, mpsc::Receiver<GuardEvent>), NodeError> {
+        let mut link = self.link_state(face).await?;
+        link.mark_changed();
+        let seed = u64::from_le_bytes(key_store::random());
+        let guard = NameGuard::new(root, claim, seed);
+        let own_face = self.application_face_with_local_fields().await?;
+        let (handle, events) = drive(self.clock(), own_face, guard).spawn(|| {});
+        let guard = handle.downgrade();
+        self.spawn(async move {
+            while link.changed().await.is_ok() {
+                let is_up = *link.borrow_and_update() == LinkState::Up;
+                let neighbour = is_up.then_some(face.number());
+                let Some(guard) = guard.upgrade() else {
+                    return;
+                };
+                guard.try_call(move |it, now| it.set_neighbour(now.monotonic, neighbour));
+            }
+        });
+        Ok((handle, events))
     }
 }
 

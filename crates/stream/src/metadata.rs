@@ -17,6 +17,7 @@ const KEY_POSITION: u32 = 168;
 const SERVED_AT: u32 = 170;
 const NEXT_DELTA: u32 = 172;
 const NONCE: u32 = 174;
+const TAKEN_OVER_AT: u32 = 194;
 
 /// What a rung had published when the producer answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct Metadata {
     pub latest: Vec<Latest>,
     /// Nonce of the Interest that this answers.
     pub nonce: Option<Nonce>,
+    /// When the producer took the name over from another one, by its clock; `None` if it did not.
+    pub taken_over_at: Option<Timestamp>,
 }
 
 impl Metadata {
@@ -115,6 +118,9 @@ impl Metadata {
             latest.encode(&mut writer);
         }
         encode_nonce(self.nonce, &mut writer);
+        if let Some(at) = self.taken_over_at {
+            writer.number(TAKEN_OVER_AT, at.as_micros());
+        }
         writer.finish()
     }
 
@@ -136,8 +142,9 @@ impl Metadata {
     /// # Errors
     /// The first violation of the format; offsets count from the start of the Content.
     pub fn decode(content: &Bytes) -> Result<Self, DecodeError> {
-        const ORDER: [u32; 4] = [tlv::NAME, CATALOGUE, LATEST, NONCE];
+        const ORDER: [u32; 5] = [tlv::NAME, CATALOGUE, LATEST, NONCE, TAKEN_OVER_AT];
         let (mut name, mut catalogue, mut nonce) = (None, None, None);
+        let mut taken_over_at = None;
         let mut latest = Vec::new();
         let mut fields = Fields::new(Reader::new(content), "metadata", &ORDER).repeating(LATEST);
         while let Some(field) = fields.field()? {
@@ -148,7 +155,11 @@ impl Metadata {
                     return Err(field.error("Latest", Problem::ValueOutOfRange));
                 }
                 LATEST => latest.push(Latest::decode(content, &field)?),
-                _ => nonce = Some(Nonce(field.array("Nonce", content)?)),
+                NONCE => nonce = Some(Nonce(field.array("Nonce", content)?)),
+                _ => {
+                    let micros = field.number("TakenOverAt", content)?;
+                    taken_over_at = Some(Timestamp::from_micros(micros));
+                }
             }
         }
         Ok(Self {
@@ -156,6 +167,7 @@ impl Metadata {
             catalogue,
             latest,
             nonce,
+            taken_over_at,
         })
     }
 }
@@ -227,6 +239,7 @@ mod tests {
             catalogue: Some(Bytes::from_static(b"{}")),
             latest: vec![latest(), latest()],
             nonce: Some(Nonce([1, 2, 3, 4])),
+            taken_over_at: Some(Timestamp::from_micros(5)),
         }
     }
 
@@ -264,6 +277,7 @@ mod tests {
                 ..latest()
             }],
             nonce: None,
+            taken_over_at: None,
             ..metadata()
         };
         assert_eq!(Metadata::decode(&bare.encode()), Ok(bare));

@@ -402,8 +402,10 @@ impl Tab {
             Output::Event(Watched::Event(Event::Liveness(Liveness::Unconfirmed)))
                 if self.files.is_package() => {}
             Output::Event(Watched::Event(event)) => {
-                let text = event.to_string();
-                self.outbox.event(&TabEvent::Step { text });
+                if !event.is_detail() {
+                    let text = event.to_string();
+                    self.outbox.event(&TabEvent::Step { text });
+                }
                 if let Some(event) = TabEvent::of_travel(&event) {
                     self.outbox.event(&event);
                 }

@@ -3,6 +3,7 @@
 mod player;
 pub mod publisher;
 pub mod stats;
+mod stream_clock;
 pub mod watcher;
 
 pub use player::Player;

@@ -19,6 +19,7 @@ use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
+use super::stream_clock::StreamClock;
 use crate::{Application, Now, Output, face};
 
 /// What to publish, and under which name.
@@ -44,11 +45,12 @@ pub struct EncodedFrame {
     pub position: u64,
     /// Whether it decodes by itself.
     pub key: bool,
-    /// Wall clock at capture; of a picture that is decoded before one shown earlier: the decoding time by that clock.
+    /// Wall clock at capture, the one whose time is given to [`Publisher::publish_frame`]; of a picture that is decoded before one
+    /// shown earlier: the decoding time by that clock.
     pub captured_at: Timestamp,
     /// Presentation time minus decoding time, at most 10 s; zero where pictures are shown in decoding order.
     pub composition_offset: Duration,
-    /// Wall clock at the end of encoding.
+    /// The same clock at the end of encoding.
     pub encoded_at: Timestamp,
     /// The encoded frame.
     pub payload: Bytes,
@@ -173,6 +175,7 @@ pub struct Publisher {
     rungs: BTreeMap<(String, String), RungId>,
     numbering: BTreeMap<RungId, Numbering>,
     counters: PublisherCounters,
+    clock: StreamClock,
     /// Why the last frame that was refused was.
     last_refusal: Option<String>,
     /// Nacks for what will never exist.
@@ -213,6 +216,7 @@ impl Publisher {
             rungs: BTreeMap::new(),
             numbering: BTreeMap::new(),
             counters: PublisherCounters::default(),
+            clock: StreamClock::default(),
             last_refusal: None,
             refusals: VecDeque::new(),
             max_refusals,
@@ -272,6 +276,9 @@ impl Publisher {
 
     /// Publishes one frame of `rung` and answers the Interests that waited for it.
     ///
+    /// `wall` is what the clock shows now that the frame was captured by. Only the frame's age counts: a stream runs on a
+    /// continuous time of its own, whether that clock is set or not.
+    ///
     /// # Errors
     /// If it needs a key frame that was not published, or the producer refuses it. Frames that need one that was
     /// refused are refused too, up to the next key frame.
@@ -321,14 +328,15 @@ impl Publisher {
             .get_mut(&rung)
             .ok_or(FrameError::NoSuchRung)?;
         let (class, sequence, other_sequence) = numbering.assign(frame.position, frame.key)?;
+        let (wall, stream_time) = self.clock.of(now, wall);
         let sample = Sample {
             class,
             sequence,
             other_sequence,
             position: frame.position,
-            captured_at: frame.captured_at,
+            captured_at: stream_time(frame.captured_at),
             composition_offset: frame.composition_offset,
-            encoded_at: frame.encoded_at,
+            encoded_at: stream_time(frame.encoded_at),
             payload: frame.payload,
         };
         if let Err(error) = self.producer.publish(now, wall, rung, &sample) {
@@ -345,6 +353,7 @@ impl Publisher {
         match face::open(wire) {
             Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {
                 let token = link.pit_token.clone();
+                let wall = self.clock.at(now, wall);
                 let taken = self.producer.handle_interest(now, wall, &interest, token);
                 if taken.is_err() && self.refusals.len() < self.max_refusals {
                     // Not NoRoute: by that, nodes would give up the route that led here.
@@ -419,6 +428,7 @@ impl Application for Publisher {
     }
 
     fn handle_timeout(&mut self, now: Now) {
+        self.clock.at(now.monotonic, now.wall);
         Self::handle_timeout(self, now.monotonic);
     }
 

@@ -12,6 +12,7 @@
 //! ```
 
 mod announcer;
+mod guard;
 
 use std::collections::VecDeque;
 
@@ -31,6 +32,7 @@ use crate::management::{
 use crate::{Application, Now, Output, face};
 
 pub use announcer::Announcer;
+pub use guard::{Claim, GuardEvent, NameGuard, Rival};
 
 /// How often a datagram route is repeated during its lifetime: two repetitions may be lost.
 const REPETITIONS: u32 = 3;

@@ -228,3 +228,30 @@ fn the_clock_offset_is_found_and_stages_add_up() {
     let sum = stages.encode + stages.publish + stages.network + stages.reassembly + stages.buffer;
     assert!(near(sum + stages.decode, latency.p50_ms), "{stages:?}");
 }
+
+/// RTT 50 ms. At any frame rate, with sound and without, the first picture is there after three round trips at most, and nobody is
+/// told that nothing arrives.
+#[test]
+fn slow_and_fast_sources_are_simply_live() {
+    for fps in [1, 2, 5, 30, 120] {
+        for audio in [false, true] {
+            let mut world = World::new(Show {
+                fps,
+                audio,
+                key_interval: fps,
+                ..Show::default()
+            });
+            world.run_until(at(5_510));
+            let peer = world.join(WatcherConfig {
+                audio,
+                ..World::config()
+            });
+            world.run_until(at(20_000));
+            let first = world.frames(peer, StreamKind::Video)[0].0;
+            assert!(first <= at(5_510 + 150), "{fps} a second: {first:?}");
+            let events = &world.peers[peer].events;
+            let starved = events.iter().find(|(_, it)| matches!(it, Event::Starved));
+            assert_eq!(starved, None, "{fps} a second, sound: {audio}");
+        }
+    }
+}

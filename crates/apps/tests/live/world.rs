@@ -216,6 +216,8 @@ pub(crate) struct World {
     pub(crate) silent: bool,
     /// Added to the publisher's clock, in microseconds.
     pub(crate) skew: i64,
+    /// The same when the publisher was first called, by which its stream runs.
+    skew_at_start: Option<i64>,
     /// Data packets that left the publisher.
     pub(crate) data_sent: u64,
     pub(crate) interests_seen: u64,
@@ -245,6 +247,7 @@ impl World {
             cut: false,
             silent: false,
             skew: 0,
+            skew_at_start: None,
             data_sent: 0,
             interests_seen: 0,
             in_flight: BinaryHeap::new(),
@@ -274,6 +277,7 @@ impl World {
             &certificate(seed),
         );
         self.publisher = Some(publisher.unwrap());
+        self.skew_at_start = None;
         self.pending.clear();
         (self.video, self.audio) = ((self.now, 0), (self.now, 0));
     }
@@ -364,6 +368,9 @@ impl World {
 
     fn publish_due(&mut self) {
         let (now, wall) = (self.now, self.wall());
+        let set = *self.skew_at_start.get_or_insert(self.skew) - self.skew;
+        let on_stream =
+            |at: Timestamp| Timestamp::from_micros(at.as_micros().saturating_add_signed(set));
         if self.silent {
             self.video.0 = self.video.0.max(now);
             self.audio.0 = self.audio.0.max(now);
@@ -408,7 +415,7 @@ impl World {
                 };
                 publisher.publish_frame(now, wall, rung, frame).unwrap();
             }
-            let id = ("video", captured(Duration::ZERO), newest);
+            let id = ("video", on_stream(captured(Duration::ZERO)), newest);
             self.published.insert(id, now);
             self.video.0 += period;
             self.video.1 += 1;
@@ -416,7 +423,7 @@ impl World {
         while self.show.audio && self.audio.0 <= now {
             let rung = publisher.rung("audio", "64k").unwrap();
             let frame = encoded(self.audio.1, true, payload(self.audio.1, 160));
-            let id = ("audio", frame.captured_at, frame.position);
+            let id = ("audio", on_stream(frame.captured_at), frame.position);
             publisher.publish_frame(now, wall, rung, frame).unwrap();
             self.published.insert(id, now);
             self.audio.0 += ms(20);

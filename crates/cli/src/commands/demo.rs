@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::FIGURES_INTERVAL;
 use super::page::{Doors, Invitations, Page, interface};
-use super::publishing::{Happened, Publishing};
+use super::publishing::{Happened, Manner, Publishing};
 use crate::archiving::{Archiving, ArchivingConfig};
 use crate::arguments::{Keys, Media, PagePort};
 use crate::key_check::KeyCheck;
@@ -68,7 +68,7 @@ pub(super) async fn run(arguments: Demo) -> anyhow::Result<()> {
     let node = Node::start(invitations.configure(NodeConfig::caching(CACHE)));
     stats.observe(&node);
     let mut publishing = tokio::select! {
-        started = Publishing::start(&node, &name, &media, &keys, None) => started?,
+        started = Publishing::start(&node, &name, &media, &keys, Manner::plain(node.clock())) => started?,
         () = stop.wait() => return Ok(()),
     };
     // It goes with its directory when the demo ends.

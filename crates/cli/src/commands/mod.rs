@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod archive;
+mod claiming;
 mod demo;
 mod exchange;
 mod forwarder;

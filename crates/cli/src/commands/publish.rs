@@ -3,14 +3,15 @@
 use clap::{Args, ValueEnum};
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
-use namecast_net::{Announcer, Announcing, Node, NodeConfig, RegistrationState};
+use namecast_net::{Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
 
-use super::publishing::{Happened, Publishing};
+use super::FIGURES_INTERVAL;
+use super::claiming::{ClaimedName, Claiming};
+use super::publishing::{Happened, Manner, Publishing};
 use super::uplink::Uplink;
-use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
 use crate::telemetry::{Observation, Reporter, tables};
@@ -27,7 +28,7 @@ Examples:
   namecast publish /studio --input rtmp://:1935/key      what is pushed to rtmp://ADDRESS:1935/key, by OBS for example
   namecast publish /cam --connect udp4://192.0.2.1:6363  through a forwarder elsewhere
 
-Exits with 1 where the input failed, or where no forwarder ever took the name.")]
+Exits with 1 where the input failed, where no forwarder ever took the name, and where somebody else publishes it.")]
 pub struct Publish {
     /// Name to publish under, such as /cam. For / every Interest that nobody else has a longer route for comes here, which takes
     /// --whole-namespace.
@@ -41,6 +42,9 @@ pub struct Publish {
     /// Whether frames are packaged.
     #[command(flatten)]
     pub packaging: Packaging,
+    /// Publish the name although somebody else does, who is told and ends.
+    #[arg(long)]
+    pub take_over: bool,
     /// Announce the name besides registering it, so that forwarders that learn routes find it.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Announce::Auto)]
     pub announce: Announce,
@@ -119,6 +123,8 @@ const SEGMENTS: core::ops::RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(30);
 /// How often it is said that an input gives nothing.
 const SILENCE: Duration = Duration::from_secs(5);
+/// How long the last frames of an input can be fetched.
+const LINGER: Duration = Duration::from_secs(1);
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";
@@ -132,6 +138,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         whole_namespace,
         mut media,
         packaging,
+        take_over,
         announce,
         connect,
         run,
@@ -142,24 +149,25 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let mut stats = Reporter::start(&tables::PUBLISH, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
-    progress.say(&format!("Opening {} …", media.input_text()));
+    let input = media.input_text();
+    progress.say(&format!("Opening {input} …"));
     let node = Node::start(NodeConfig::caching(CACHE));
     stats.observe(&node);
-    let input = media.input_text();
-    let package = packaging.choose(&mut media);
-    let opening = Publishing::start(&node, &name, &media, &keys, package);
-    let mut publishing = wait(opening, &input, &mut progress, &mut stop).await?;
     let mut uplink = Uplink::new(&node, &connect).await?;
-    let registration = match announce.when() {
-        None => node.register_prefix(uplink.face(), name.clone(), 0),
-        Some(when) => node.register_and_announce(uplink.face(), 0, announcer(&name, keys)?, when),
+    let manner = Manner {
+        package: packaging.choose(&mut media),
+        started_at: node.clock().wall(),
+        takes_over: take_over,
     };
-    let mut registered = registration.states();
-    if run.json && !run.quiet {
-        print_line(about(&publishing, &name))?;
-    }
-    introduce(&mut progress, &publishing, &name, &input);
-    let (mut was_registered, mut has_told_refusal) = (false, false);
+    let claiming = Claiming::new(&name, &keys, announce.when(), manner);
+    let mut claimed = ClaimedName::begin(&node, uplink.face(), claiming).await?;
+    let opening = Publishing::start(&node, &name, &media, &keys, manner);
+    let mut publishing = tokio::select! {
+        publishing = wait(opening, &input, &mut progress, &mut stop) => publishing?,
+        taken = claimed.taken() => return Err(taken),
+    };
+    introduce(&mut progress, &run, &publishing, &name, &input)?;
+    let mut has_told_refusal = false;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     let outcome = loop {
         tokio::select! {
@@ -168,6 +176,11 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
                     progress.say("End of input");
+                    // Whoever watches may still fetch the last frames.
+                    tokio::select! {
+                        () = tokio::time::sleep(LINGER) => {}
+                        () = stop.wait() => {}
+                    }
                     break outcome;
                 }
             },
@@ -183,22 +196,21 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 progress.show(&figures.line());
             }
             (_, text) = uplink.changed() => progress.say_once(&text),
-            Ok(()) = registered.changed() => {
-                let state = registered.borrow_and_update().clone();
-                was_registered |= matches!(state, RegistrationState::Registered);
-                tell_registration(&state, &name, &stats, &mut progress);
-            }
+            state = claimed.changed() => match state {
+                Ok(state) => tell_registration(&state, &name, &stats, &mut progress),
+                Err(taken) => break Err(taken),
+            },
             () = stop.wait() => break Ok(()),
         }
     };
     progress.say("Stopping.");
-    registration.cancel();
+    claimed.cancel();
     stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;
     outcome?;
     uplink.ensure_was_up()?;
-    anyhow::ensure!(was_registered, NEVER_REGISTERED);
+    anyhow::ensure!(claimed.was_registered(), NEVER_REGISTERED);
     Ok(())
 }
 
@@ -233,11 +245,21 @@ async fn wait(
 }
 
 /// Tells what is published, and who signs it.
-fn introduce(progress: &mut ProgressLine, publishing: &Publishing, name: &Name, input: &str) {
+fn introduce(
+    progress: &mut ProgressLine,
+    run: &Run,
+    publishing: &Publishing,
+    name: &Name,
+    input: &str,
+) -> anyhow::Result<()> {
+    if run.json && !run.quiet {
+        print_line(about(publishing, name))?;
+    }
     let streams = publishing.describe();
     progress.say(&format!("Publishing {name}, from {input}: {streams}"));
     progress.say(&format!("Signed by {}", publishing.key_name));
     progress.say(&format!("Key digest {}", publishing.key_digest));
+    Ok(())
 }
 
 /// Tells how the registration stands, people and programs.
@@ -262,12 +284,6 @@ fn about(publishing: &Publishing, name: &Name) -> Value {
         "key_digest": publishing.key_digest,
         "streams": publishing.streams_json(),
     })
-}
-
-/// What forwarders that learn routes pass on, signed with the stream's key.
-fn announcer(name: &Name, keys: Keys) -> anyhow::Result<Announcer> {
-    let signer = key_store(keys.keys)?.identity(name)?.signer;
-    Ok(Announcer::new(name.clone(), signer))
 }
 
 /// What keeps Interests for `name` from coming here, if anything does.

@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_media::capture_clock;
 use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
 use namecast_media::package::Packager;
 use namecast_net::{Clock, Node};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
-use namecast_units::{ByteSize, Duration, Histogram, Instant};
+use namecast_units::{ByteSize, Duration, Histogram, Instant, Timestamp};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -50,6 +51,28 @@ pub(super) struct Publishing {
     pub(super) digest: [u8; 32],
 }
 
+/// How inputs are published.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Length of segments, if HLS is packaged.
+    pub(super) package: Option<Duration>,
+    /// When the publisher began.
+    pub(super) started_at: Timestamp,
+    /// Whether it takes the name over from another publisher.
+    pub(super) takes_over: bool,
+}
+
+impl Manner {
+    /// Frames that are published from now on.
+    pub(super) fn plain(clock: Clock) -> Self {
+        Self {
+            package: None,
+            started_at: clock.wall(),
+            takes_over: false,
+        }
+    }
+}
+
 /// What happened, for the command to tell.
 pub(super) enum Happened {
     /// A frame was published, or not; nothing to tell.
@@ -61,20 +84,21 @@ pub(super) enum Happened {
 }
 
 impl Publishing {
-    /// Opens the inputs, and publishes them under `name` on `node`: as HLS, if a `package` of segments of this length is wanted.
+    /// Opens the inputs, and publishes them under `name` on `node`.
     pub(super) async fn start(
         node: &Node,
         name: &Name,
         media: &Media,
         keys: &Keys,
-        package: Option<Duration>,
+        manner: Manner,
     ) -> anyhow::Result<Self> {
         let store = key_store(keys.keys.clone())?;
         let identity = store.identity(name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
         let sources = Sources::open(media).await?;
-        let packager = package.map(|segment| Packager::new(&sources.streams, segment));
+        let packager = manner.package;
+        let packager = packager.map(|segment| Packager::new(&sources.streams, segment));
         let packager = packager.transpose()?;
         let streams = match &packager {
             None => sources.streams.clone(),
@@ -85,10 +109,13 @@ impl Publishing {
             PublisherConfig {
                 root: name.clone(),
                 streams: streams.clone(),
-                producer: ProducerConfig::default(),
+                producer: ProducerConfig {
+                    taken_over_at: manner.takes_over.then_some(manner.started_at),
+                    ..ProducerConfig::default()
+                },
                 shared_since: None,
             },
-            clock.wall(),
+            manner.started_at,
             identity.signer,
             &certificate,
         )?;
@@ -181,7 +208,7 @@ impl Publishing {
         };
         let publish = move |publisher: &mut Publisher, now: Now| {
             // A refusal is in the publisher's counters.
-            let _ = publisher.publish_frame(now.monotonic, now.wall, rung, encoded);
+            let _ = publisher.publish_frame(now.monotonic, capture_clock(), rung, encoded);
         };
         if !self.handle.try_call(publish) {
             self.refused += 1;

@@ -298,7 +298,14 @@ impl Session {
             Watched::Signer(signer) => self.hear_signer(&signer)?,
             Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness)?,
             Watched::Event(event) => {
-                self.tell("event", &json!(event.to_string()), &describe(&event))?;
+                let text = match event.is_detail() {
+                    true => {
+                        tracing::debug!(%event, "watch");
+                        String::new()
+                    }
+                    false => describe(&event),
+                };
+                self.tell("event", &json!(event.to_string()), &text)?;
                 match event {
                     Event::PlayingFrom { .. } => self.ending.on_past(),
                     Event::NothingKept { to, unkept } => self.ending.on_unkept(to, unkept)?,

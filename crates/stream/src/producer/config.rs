@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
+use namecast_units::Timestamp;
 use smart_default::SmartDefault;
 
 use super::CacheConfig;
@@ -39,6 +40,8 @@ pub struct ProducerConfig {
     pub max_output: usize,
     /// Octets of headers that each segment but a lead has at least: see [`Segmenter::with_headers`](crate::Segmenter::with_headers).
     pub headers: usize,
+    /// When the name was taken over from another producer, which metadata says; `None` if it was not.
+    pub taken_over_at: Option<Timestamp>,
     /// Most packets of catalogue and certificates.
     #[default(256)]
     pub max_objects: usize,

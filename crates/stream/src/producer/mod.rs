@@ -412,9 +412,11 @@ impl Producer {
         let (catalogue_name, catalogue) = self.catalogue.as_ref()?;
         let (names, rungs, signer) = (&self.names, &self.rungs, &*self.signer);
         let freshness = self.config.freshness;
+        let taken_over_at = self.config.taken_over_at;
         let make = |version| {
             let metadata = Metadata {
                 catalogue: Some(catalogue.clone()),
+                taken_over_at,
                 ..metadata(catalogue_name, rungs, wall, interest)
             };
             let content = metadata.encode_within(MAX_METADATA_CONTENT);
@@ -436,7 +438,10 @@ impl Producer {
             return Verdict::Refuse(DropReason::TooManyChallenges);
         }
         *signed += 1;
-        let metadata = metadata(catalogue_name, &self.rungs, wall, interest);
+        let metadata = Metadata {
+            taken_over_at: self.config.taken_over_at,
+            ..metadata(catalogue_name, &self.rungs, wall, interest)
+        };
         let content = metadata.encode_within(MAX_METADATA_CONTENT);
         let answer = momentary(interest.name().detached(), self.config.freshness, content);
         Verdict::Answer(answer.sign(&*self.signer))
@@ -509,6 +514,7 @@ fn metadata(
         catalogue: None,
         latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
         nonce: interest.nonce(),
+        taken_over_at: None,
     }
 }
 

@@ -360,3 +360,62 @@ fn ten_minutes_take_no_more_memory_than_the_bounds_say() {
     }
     assert!(publisher.cache_size() >= ByteSize::bytes(390_000));
 }
+
+/// 30 frames a second while the wall clock is set 3 s or half an hour forth or back in the middle: all times stay in their rhythm,
+/// ServedAt too, as what matters is how old a frame is.
+#[test]
+fn a_wall_clock_that_is_set_leaves_the_stream_even() {
+    for step in [3_000_000, -3_000_000, 1_800_000_000, -1_800_000_000_i64] {
+        let mut publisher = publisher();
+        let rung = publisher.rung("video", "1M").unwrap();
+        let mut served = Vec::new();
+        for frame in 0..60_u64 {
+            let elapsed = Duration::from_millis(33) * frame as u32;
+            let shown = (WALL + elapsed).as_micros();
+            let set = if frame < 30 { 0 } else { step };
+            let wall = Timestamp::from_micros(shown.checked_add_signed(set).unwrap());
+            let now = Instant::ZERO + elapsed;
+            let age = |millis: u64| Timestamp::from_micros(wall.as_micros() - millis * 1_000);
+            let encoded = EncodedFrame {
+                captured_at: age(20),
+                encoded_at: age(5),
+                ..EncodedFrame::at(wall, frame, frame % 30 == 0, vec![7; 100])
+            };
+            publisher.publish_frame(now, wall, rung, encoded).unwrap();
+            let interest = Interest::builder(
+                "/demo/32=metadata/0123456789abcdef"
+                    .parse::<Name>()
+                    .unwrap(),
+            );
+            let interest = interest.build(Nonce(frame.to_be_bytes()[4..].try_into().unwrap()));
+            publisher.handle_packet(now, wall, interest.wire().clone());
+            let answer = Data::decode(publisher.poll_output().unwrap()).unwrap();
+            let metadata = Metadata::decode(&answer.content().unwrap()).unwrap();
+            served.push((metadata.latest[0].served_at, now));
+        }
+        assert!(
+            served
+                .iter()
+                .all(|(at, now)| *at == WALL + now.since(Instant::ZERO))
+        );
+        for frame in 0..60_u64 {
+            let (class, number) = match frame % 30 {
+                0 => ("key", 3_000 + frame / 30),
+                _ => ("delta", 3_000 + frame - frame / 30 - 1),
+            };
+            let name = format!("/demo/video/1M/{class}/seq={number}/data/seg=0");
+            let interest = Interest::builder(name.parse::<Name>().unwrap()).build(Nonce([9; 4]));
+            let now = Instant::ZERO + Duration::from_secs(2);
+            publisher.handle_packet(now, WALL, interest.wire().clone());
+            let lead = Data::decode(publisher.poll_output().unwrap()).unwrap();
+            let lead = Lead::decode(&lead).unwrap();
+            let header = lead.header();
+            let published_at = WALL + Duration::from_millis(33) * frame as u32;
+            assert_eq!(header.published_at(), published_at);
+            assert_eq!(
+                published_at.since(header.captured_at),
+                Duration::from_millis(20)
+            );
+        }
+    }
+}

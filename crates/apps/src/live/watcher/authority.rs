@@ -172,6 +172,7 @@ mod tests {
             catalogue: None,
             latest: Vec::new(),
             nonce: None,
+            taken_over_at: None,
         };
         Heard::new(metadata, Instant::ZERO, None)
     }

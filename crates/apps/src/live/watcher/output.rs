@@ -191,6 +191,19 @@ pub enum RejoinReason {
     FarBehind,
 }
 
+impl Event {
+    /// Returns whether it is a step that is of interest to developers only, for a log.
+    pub const fn is_detail(&self) -> bool {
+        matches!(
+            self,
+            Self::AskingForMetadata
+                | Self::Catalogue { .. }
+                | Self::AskingForCertificate { .. }
+                | Self::StartingAt { .. }
+        )
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

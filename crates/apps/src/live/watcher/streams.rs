@@ -13,8 +13,10 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 use super::config::WatcherConfig;
 use super::pull::{Pulled, Retired};
 
-/// Nothing has arrived for this long: the stream is starved. A frame or two late are none of it.
+/// Nothing has arrived for this long, and for [`STARVATION_PERIODS`]: the streams are starved. A frame or two late are none of it.
 const STARVATION: Duration = Duration::from_millis(500);
+/// The same in samples of the stream that has most of them a second.
+const STARVATION_PERIODS: u32 = 3;
 /// Ladders decide this often at most.
 const STEERING: Duration = Duration::from_millis(5);
 /// Consumers that are gone and remembered.
@@ -165,6 +167,13 @@ impl Streams {
         arrivals.max()
     }
 
+    /// Returns after what time without arrivals the streams are starved.
+    fn starvation(&self) -> Duration {
+        let rates = self.pulled.iter().map(|it| it.consumer.source().rate);
+        let period = rates.map(|rate| rate.period()).min().unwrap_or_default();
+        STARVATION.max(period * STARVATION_PERIODS)
+    }
+
     /// Returns whether nothing arrives.
     pub(super) const fn is_starved(&self) -> bool {
         self.is_starved
@@ -173,7 +182,7 @@ impl Streams {
     /// Looks whether anything arrives. Returns whether nothing does, if that is news.
     pub(super) fn check_starvation(&mut self, now: Instant) -> Option<bool> {
         let last = self.last_arrival();
-        let is_starved = last.is_some_and(|last| now.since(last) >= STARVATION);
+        let is_starved = last.is_some_and(|last| now.since(last) >= self.starvation());
         let before = core::mem::replace(&mut self.is_starved, is_starved);
         (before != is_starved).then_some(is_starved)
     }
@@ -204,7 +213,7 @@ impl Streams {
     /// Returns when there is something to do, if nothing arrives.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let last = self.last_arrival().filter(|_| !self.is_starved);
-        let starves_at = last.map(|last| last + STARVATION);
+        let starves_at = last.map(|last| last + self.starvation());
         let streams = self.pulled.iter().flat_map(Pulled::poll_timeouts);
         streams.chain(starves_at).min()
     }

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::super::FIGURES_INTERVAL;
-use super::super::publishing::{Figures, Happened, Publishing};
+use super::super::publishing::{Figures, Happened, Manner, Publishing};
 use super::Told;
 use super::described::Described;
 use super::outlet::Place;
@@ -83,7 +83,7 @@ impl Publication {
             admitted.name(),
             &media,
             &self.keys,
-            None
+            Manner::plain(node.clock()),
         ));
         let mut is_late = false;
         let mut publishing = loop {

@@ -4,6 +4,7 @@ import { Video } from "../src/worker/video.ts";
 
 /** Pictures that wait for others where they are reordered. */
 const DEPTH = 2;
+const REORDERED = "avc1.64000D";
 /** Time from one picture to the next, in milliseconds. */
 const PERIOD = 40;
 /** P₄ is decoded as the second picture and shown as the fifth, two periods after it could be. */
@@ -20,11 +21,11 @@ class Decoder {
     this.#output = output;
   }
 
-  configure({ optimizeForLatency }: { optimizeForLatency: boolean }): void {
+  configure({ codec }: { codec: string }): void {
     this.state = "configured";
     // What is still held is lost.
     this.#held = [];
-    this.#depth = optimizeForLatency ? 0 : DEPTH;
+    this.#depth = codec === REORDERED ? DEPTH : 0;
   }
 
   decode({ timestamp }: { timestamp: number }): void {
@@ -67,7 +68,7 @@ function video(): Video {
       codec_string: "vp8",
       bitrate: 1,
       rate: { num: 25, den: 1 },
-      ...(name === "copy" ? { reorder_delay: REORDER_DELAY * 1_000 } : {}),
+      ...(name === "copy" ? { codec_string: REORDERED, reorder_delay: REORDER_DELAY * 1_000 } : {}),
     }),
     decoded: () => undefined,
     rendered: (position) => drawn.push(position),

@@ -182,7 +182,7 @@ fn are_recorded_everywhere(frames: &[Frame]) {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     std::thread::scope(|scope| {
-        for name in ["film.mp4", "film.mkv", "film.ts", "film.flv"] {
+        for name in ["film.mp4", "film.mkv", "film.ts", "film.flv", "film.nut"] {
             scope.spawn(move || {
                 let file = directory.join(name);
                 record(frames, file.to_str().unwrap());

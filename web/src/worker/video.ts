@@ -307,8 +307,8 @@ export class Video {
       this.#decoder ??= this.#newDecoder();
       this.#decoder.configure({
         codec,
-        // With it, decoders give pictures before those that are shown earlier have come.
-        optimizeForLatency: !rung.reorder_delay,
+        // Decoders reorder all the same; without it, Chromium's holds a picture more for each of its threads.
+        optimizeForLatency: true,
         ...(rung.width && rung.height ? { codedWidth: rung.width, codedHeight: rung.height } : {}),
       });
     } catch (error) {

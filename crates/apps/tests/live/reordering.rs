@@ -121,15 +121,16 @@ fn an_open_group_is_joined_without_its_leading_pictures() {
     assert_continuous(&shown, &BTreeSet::new());
 }
 
-/// Changes from one rung to the other and back. Returns the pictures shown.
-fn change_rungs(pyramid: Pyramid) -> (Vec<(Instant, u64, String)>, usize) {
+/// Changes from one rung to the other and back, `phase` frames after each third second. Returns the pictures shown.
+fn change_rungs(pyramid: Pyramid, phase: u64) -> (Vec<(Instant, u64, String)>, usize) {
     let (mut world, peer) = watch(pyramid, RungChoice::Highest);
-    for (seconds, rung) in [
+    let changes = [
         (4, RungChoice::Lowest),
         (7, RungChoice::Highest),
         (10, RungChoice::Lowest),
-    ] {
-        world.run_until(at(seconds * 1_000 + 300));
+    ];
+    for (seconds, rung) in changes {
+        world.run_until(at(seconds * 1_000 + phase * 40));
         let now = world.now;
         world.peers[peer].watcher.set_rung(now, rung);
     }
@@ -141,24 +142,27 @@ fn change_rungs(pyramid: Pyramid) -> (Vec<(Instant, u64, String)>, usize) {
 
 #[test]
 fn rungs_change_over_at_closed_groups_without_losing_a_picture() {
-    let (shown, changes) = change_rungs(Pyramid::Closed);
-    assert_eq!(changes, 3);
-    assert_continuous(&shown, &BTreeSet::new());
+    for phase in 0..25 {
+        let (shown, changes) = change_rungs(Pyramid::Closed, phase);
+        assert_eq!(changes, 3, "{phase}");
+        assert_continuous(&shown, &BTreeSet::new());
+    }
 }
 
 /// Only the three leading pictures of the group may be missing where the change is.
 #[test]
 fn rungs_change_over_at_open_groups_in_order() {
-    let (shown, changes) = change_rungs(Pyramid::Open);
-    assert_eq!(changes, 3);
-    let keys = shown.iter().filter(|(_, number, _)| number % 24 == 0);
-    let leading: BTreeSet<_> = keys
-        .flat_map(|(_, key, _)| key.saturating_sub(3)..*key)
-        .collect();
-    let there: BTreeSet<_> = shown.iter().map(|(_, number, _)| *number).collect();
-    let missing: BTreeSet<_> = leading.difference(&there).copied().collect();
-    assert!(missing.len() <= 9, "{missing:?}");
-    assert_continuous(&shown, &missing);
+    for phase in 0..24 {
+        let (shown, changes) = change_rungs(Pyramid::Open, phase);
+        assert_eq!(changes, 3, "{phase}");
+        let keys = shown.iter().filter(|(_, number, _)| number % 24 == 0);
+        let leading = keys.flat_map(|(_, key, _)| key.saturating_sub(3)..*key);
+        let leading: BTreeSet<_> = leading.collect();
+        let there: BTreeSet<_> = shown.iter().map(|(_, number, _)| *number).collect();
+        let missing: BTreeSet<_> = leading.difference(&there).copied().collect();
+        assert!(missing.len() <= 9, "{missing:?}");
+        assert_continuous(&shown, &missing);
+    }
 }
 
 /// A slow link makes a watcher that chooses by itself change down in mid-group and up again: still nothing is out of order, and

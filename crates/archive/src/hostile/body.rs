@@ -9,7 +9,7 @@ use namecast_packet::Data;
 use namecast_packet::signature::NullSigner;
 use namecast_stream::segmenter::{SegmenterConfig, Stamp};
 use namecast_stream::{Sample, SampleClass, Segmenter, StreamNames};
-use namecast_units::Timestamp;
+use namecast_units::{Duration, Timestamp};
 
 use crate::index::{ChunkIndex, Summary};
 use crate::record::{self, RecordError, Scanned, Subject};

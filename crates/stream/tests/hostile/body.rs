@@ -104,6 +104,7 @@ impl Scene {
             segment_size: 1_000,
             parity_percent: 60,
             inter_frame: Some(INTER_FRAME),
+            reorder_delay: Duration::ZERO,
         };
         // Small tables, so that a short script fills them.
         let config = Config {

@@ -5,9 +5,14 @@
 //!   joined at I₁₂                  ▲   └─────────┴── leading pictures: they need P₈, so they are left out
 //! ```
 
+use core::time::Duration;
+
 use namecast_stream::consumer::Shown;
 use namecast_stream::{SampleHeader, StreamInfo};
 use namecast_units::Timestamp;
+
+/// What comes again begins at a key frame, no longer before what was shown than this; earlier is a clock that was set back.
+const LONGEST_GROUP: Duration = Duration::from_secs(30);
 
 /// The decoder of one stream, as far as frames that were delivered tell of it.
 #[derive(Debug, Default)]
@@ -16,8 +21,9 @@ pub(super) struct Decoding {
     rung: String,
     /// The position that continues it; `None` where nothing does.
     next: Option<u64>,
-    /// Of a group that does not continue the one before: when its key frame is presented. Earlier pictures of it need others.
-    begins_at: Option<Timestamp>,
+    /// Of a group that does not continue the one before: when its key frame is decoded, and when it is presented. Pictures that are
+    /// decoded later and presented earlier need others.
+    begins_at: Option<(Timestamp, Timestamp)>,
     /// What was shown before playback changed over, and may come again.
     shown: Option<Shown>,
 }
@@ -41,11 +47,14 @@ impl Decoding {
         }
         self.next = header.position.checked_add(1);
         if is_key {
-            self.begins_at = (!continues).then(|| header.presented_at());
+            let begins_at = (header.captured_at, header.presented_at());
+            self.begins_at = Some(begins_at).filter(|_| !continues);
             return true;
         }
-        self.begins_at
-            .is_none_or(|begins_at| header.presented_at() >= begins_at)
+        let is_leading = |(decoded_at, presented_at)| {
+            header.captured_at >= decoded_at && header.presented_at() < presented_at
+        };
+        !self.begins_at.is_some_and(is_leading)
     }
 
     /// Returns whether the sample of `header` was shown at another rung, so that it is only decoded.
@@ -53,9 +62,12 @@ impl Decoding {
         let Some(shown) = self.shown else {
             return false;
         };
-        let is_again = shown.covers(header);
-        if !is_again && header.captured_at > shown.presented_at {
-            // All that is decoded from here on is presented later.
+        let presented_at = header.presented_at();
+        let is_set_back = shown.presented_at.since(presented_at) > LONGEST_GROUP;
+        let is_again = shown.covers(header) && !is_set_back;
+        // All that is decoded from here on is presented later.
+        let is_over = !is_again && header.captured_at > shown.presented_at;
+        if is_over || is_set_back {
             self.shown = None;
         }
         is_again
@@ -83,10 +95,6 @@ pub(super) fn shown_with(
 
 #[cfg(test)]
 mod tests {
-    use core::time::Duration;
-
-    use namecast_units::Timestamp;
-
     use super::*;
 
     const WALL: Timestamp = Timestamp::from_micros(1_800_000_000_000_000);
@@ -137,6 +145,19 @@ mod tests {
         assert_eq!(open_group(&mut decoding, "copy"), [true; 5]);
     }
 
+    /// The clock is set back after the first frame: what follows is no leading picture.
+    #[test]
+    fn a_clock_set_back_makes_no_leading_pictures() {
+        let mut decoding = Decoding::default();
+        assert!(decoding.takes("1M", true, &header(100, 100)));
+        assert!(decoding.takes("1M", false, &header(101, 101)));
+        let set_back = SampleHeader {
+            position: 102,
+            ..header(50, 50)
+        };
+        assert!(decoding.takes("1M", false, &set_back));
+    }
+
     /// P₈ was shown, B₅ to B₇ were not: they are only decoded, since a picture after them was shown. P₉ ends it.
     #[test]
     fn what_was_shown_is_decoded_again_and_not_shown() {
@@ -151,6 +172,15 @@ mod tests {
         let again =
             pictures.map(|(position, picture)| decoding.is_again(&header(position, picture)));
         assert_eq!(again, [true, true, false, true, false, false]);
+        // Half a minute back and more.
+        let shown = Shown {
+            position: None,
+            presented_at: header(1_000, 1_000).presented_at(),
+        };
+        decoding.repeat(Some(shown));
+        let again = [(900, 900), (200, 200), (201, 201)];
+        let again = again.map(|(position, picture)| decoding.is_again(&header(position, picture)));
+        assert_eq!(again, [true, false, false]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use namecast_stream::producer::{RungConfig, RungId};
 use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Sample, SampleClass, SampleHeader};
 use namecast_stream::{Lead, names::RungNames};
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Duration, Instant, Timestamp};
 
 use crate::bad_input::stage::{PERIOD, Stage};
 use crate::live_world::root;
@@ -291,7 +291,7 @@ pub(crate) fn lead_in(data: &Data) -> Option<(SampleClass, Lead)> {
 }
 
 /// When the frame of a script is published.
-pub(crate) fn frame_at(frame: u32) -> std::time::Duration {
+pub(crate) fn frame_at(frame: u32) -> Duration {
     PERIOD * frame
 }
 

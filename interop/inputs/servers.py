@@ -65,6 +65,14 @@ def free_port(kind=socket.SOCK_STREAM):
         return found.getsockname()[1]
 
 
+def shut(connection):
+    """Ends a connection that may have ended."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
 class Camera:
     """An RTSP server over TCP with one film, which begins when it is first played, for all who play it then: RFC 2326, with interleaved RTP."""
 
@@ -131,6 +139,7 @@ class Camera:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
@@ -190,10 +199,15 @@ class Camera:
                 break
             with self.lock:
                 for player in list(self.players):
+                    framed = struct.pack(">cBH", b"$", channel, len(packet)) + packet
                     try:
-                        player.sendall(struct.pack(">cBH", b"$", channel, len(packet)) + packet)
+                        is_sent = player.send(framed, socket.MSG_DONTWAIT) == len(framed)
                     except OSError:
+                        is_sent = False
+                    if not is_sent:
+                        # It has left, or does not read: the others go on.
                         self.players.discard(player)
+                        shut(player)
         self.ended.set()
 
     def wait(self, seconds):

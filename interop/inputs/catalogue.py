@@ -39,14 +39,18 @@ class Case:
     is_encoded_by_pusher: bool = False
     # Pictures that the pusher says it sent, if it leaves some out.
     sent: int | None = None
-    # Bounds: mean PSNR in dB, share of pictures, pictures that come twice, how far a picture may be off its time in seconds, pitch in Hz, and
+    # Bounds: length as a share, mean PSNR in dB, share of pictures, pictures that come twice, how far a picture may be off its time in seconds, pitch in Hz, and
     # how far sound and pictures may be apart, in seconds.
+    length: float = 0.01
     psnr: float = 30.0
     arrived: float = 0.999
     twice: int = 0
     jitter: float = 0.045
     pitch: float = 1.0
     sync: float = 0.045
+    # What may be missing at the beginning of what is live, and of sound anywhere, in seconds.
+    live_cut: float = 1.0
+    lost_sound: float = 0.3
     # Taken by `quick`.
     is_quick: bool = False
 

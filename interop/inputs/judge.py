@@ -4,13 +4,8 @@ from . import tone
 from .tools import payloads, ratio, similarity
 
 # Bounds, as docs/inputs.md states them.
-LENGTH = 0.01
 ASPECT = 0.01
 RATE = 0.01
-# Sound that may be missing, in seconds: a watcher finds its place in each stream by itself.
-LOST_SOUND = 0.3
-# Of what is live, in seconds: pictures and sound until the first is shown.
-LIVE_CUT = 1.0
 # Pictures at the beginning whose likeness does not count, in seconds.
 SETTLING = 1.0
 # Likeness of equal pictures is endless; it counts as this, in dB.
@@ -118,7 +113,7 @@ def arrived(case, source, film, is_copy, verdict):
     if case.is_live and pairs:
         first = min(pairs)[0]
         late = source.times[first] - source.times[0]
-        if late > LIVE_CUT:
+        if late > case.live_cut:
             verdict.fault("lost", f"the first picture is that of {late:.2f} s")
     wanted = set(range(first, len(source.numbers)))
     came = wanted & {at for at, _ in pairs}
@@ -149,7 +144,7 @@ def length(case, source, film, pairs, verdict):
     middle = offsets[len(offsets) // 2]
     jitter = max(abs(it - middle) for it in offsets)
     verdict.measured |= {"length": round(share, 3), "jitter": round(jitter, 3)}
-    if abs(share - 1) > LENGTH:
+    if abs(share - 1) > case.length:
         verdict.fault("length", f"pictures take {share:.2f} of their time")
     elif jitter > case.jitter:
         verdict.fault("length", f"a picture is {jitter * 1000:.0f} ms off its time")
@@ -237,12 +232,12 @@ def sound(case, source, film, rung, verdict):
     wrong = [run for run in film.runs if run.at is None or abs(run.pitch - tone.PITCHES[run.at]) > case.pitch]
     if wrong:
         verdict.fault("pitch", f"{wrong[0].pitch:.1f} Hz at {wrong[0].begin:.2f} s")
-    missing = [at for at in theirs if at not in ours and not (case.is_live and at == 0)]
+    missing = [at for at in theirs if at not in ours and not (case.is_live and at < case.live_cut)]
     if missing:
         verdict.fault("sound", f"without second {', '.join(str(at) for at in sorted(missing))}")
     heard, should = (sum(run.seconds for run in it.runs) for it in (source, film))
     verdict.measured["sound"] = round(should / heard, 3) if heard else None
-    if abs(should - heard) > LOST_SOUND + (LIVE_CUT if case.is_live else 0):
+    if abs(should - heard) > case.lost_sound + (case.live_cut if case.is_live else 0):
         verdict.fault("sound", f"{should:.2f} s of sound instead of {heard:.2f}")
     sync(case, source, film, verdict)
 

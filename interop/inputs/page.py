@@ -5,7 +5,6 @@ import subprocess
 import threading
 
 from . import play
-from .judge import LIVE_CUT
 from .make import ROOT
 
 # How long the page may take to open on a loaded machine, in seconds.
@@ -92,7 +91,7 @@ def judge(case, source, result, answer, verdict):
     begin = source.times[0] if source.times else 0
     if case.is_live:
         begin = next((time for number, time in zip(source.numbers, source.times) if number == (seen or [None])[0]), begin)
-        if begin - source.times[0] > LIVE_CUT:
+        if begin - source.times[0] > case.live_cut:
             verdict.fault("lost", f"the first picture is that of {begin - source.times[0]:.2f} s")
     wanted = [number for number, time in zip(source.numbers, source.times) if number is not None and time >= max(case.cut, begin)]
     share = len(seen) / max(case.sent, 1) if case.sent else len(set(wanted) & set(seen)) / max(len(wanted), 1)
@@ -100,10 +99,10 @@ def judge(case, source, result, answer, verdict):
     if share < case.arrived:
         missing = sorted(set(wanted) - set(seen))
         verdict.fault("lost", f"{share:.1%} of {len(wanted)} pictures arrived (without {', '.join(map(str, missing[:5]))}{' …' if len(missing) > 5 else ''})")
-    length(source, answer, verdict)
+    length(case, source, answer, verdict)
 
 
-def length(source, answer, verdict):
+def length(case, source, answer, verdict):
     """Judges that the pictures are captured as far apart as they are in the source."""
     place = {number: at for at, number in enumerate(source.numbers)}
     numbers = {picture["timestamp"]: picture["value"] for picture in answer["pictures"]}
@@ -113,5 +112,5 @@ def length(source, answer, verdict):
     if len(known) > 1 and known[-1][0] > known[0][0]:
         share = (known[-1][1] - known[0][1]) / (known[-1][0] - known[0][0])
         verdict.measured["length"] = round(share, 3)
-        if abs(share - 1) > 0.01:
+        if abs(share - 1) > case.length:
             verdict.fault("length", f"pictures take {share:.2f} of their time")

@@ -65,8 +65,16 @@ def free_port(kind=socket.SOCK_STREAM):
         return found.getsockname()[1]
 
 
+def shut(connection):
+    """Ends a connection that may have ended."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
 class Camera:
-    """An RTSP server over TCP with one film, which begins when it is played and is over at its end: RFC 2326, with interleaved RTP."""
+    """An RTSP server over TCP with one film, which begins when it is first played, for all who play it then: RFC 2326, with interleaved RTP."""
 
     def __init__(self, tools, home, arguments, streams):
         self.home, self.streams = home, streams
@@ -82,8 +90,8 @@ class Camera:
         self.listener = bound(socket.SOCK_STREAM)
         self.listener.listen()
         self.address = f"rtsp://127.0.0.1:{self.listener.getsockname()[1]}/film"
-        self.begun, self.ended, self.pusher = threading.Event(), threading.Event(), None
-        threading.Thread(target=self._serve, daemon=True).start()
+        self.ended, self.pusher, self.players, self.lock = threading.Event(), None, set(), threading.Lock()
+        threading.Thread(target=self._accept, daemon=True).start()
 
     @staticmethod
     def _pair():
@@ -125,9 +133,16 @@ class Camera:
             lines.append(line)
         return "\r\n".join([*lines, f"a=control:track{count}", ""])
 
-    def _serve(self):
-        connection, _ = self.listener.accept()
-        self.connection, self.lock = connection, threading.Lock()
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
         reader = connection.makefile("rb")
         try:
             while line := reader.readline():
@@ -136,17 +151,19 @@ class Camera:
                     reader.read(struct.unpack(">H", line[2:4])[0] - (len(line) - 4))
                     continue
                 headers = {}
-                while (header := reader.readline().strip()) :
+                while header := reader.readline().strip():
                     key, _, value = header.decode(errors="replace").partition(":")
                     headers[key.lower()] = value.strip()
                 method, url = line.decode(errors="replace").split()[:2]
-                self._answer(method, url, headers)
+                self._answer(connection, method, url, headers)
         except (OSError, ValueError):
             pass
-        self.stop()
+        with self.lock:
+            self.players.discard(connection)
+        connection.close()
 
-    def _answer(self, method, url, headers):
-        extra, body = "", ""
+    def _answer(self, connection, method, url, headers):
+        extra, body = "Session: 1\r\n", ""
         if method == "OPTIONS":
             extra = "Public: OPTIONS, DESCRIBE, SETUP, PLAY, TEARDOWN, GET_PARAMETER\r\n"
         elif method == "DESCRIBE":
@@ -154,14 +171,17 @@ class Camera:
             extra = f"Content-Base: {url}/\r\nContent-Type: application/sdp\r\nContent-Length: {len(body)}\r\n"
         elif method == "SETUP":
             channel = (int(url.rsplit("track", 1)[1]) - 1) * 2
-            extra = f"Transport: RTP/AVP/TCP;unicast;interleaved={channel}-{channel + 1}\r\nSession: 1\r\n"
-        else:
-            extra = "Session: 1\r\n"
+            extra += f"Transport: RTP/AVP/TCP;unicast;interleaved={channel}-{channel + 1}\r\n"
         answer = f"RTSP/1.0 200 OK\r\nCSeq: {headers.get('cseq', 0)}\r\n{extra}\r\n{body}"
         with self.lock:
-            self.connection.sendall(answer.encode())
-        if method == "PLAY" and not self.begun.is_set():
-            self.begun.set()
+            connection.sendall(answer.encode())
+            if method == "PLAY":
+                self.players.add(connection)
+                self._begin()
+
+    def _begin(self):
+        """Begins the film, unless it has begun: who comes later joins it."""
+        if self.pusher is None:
             self.pusher = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             for channel, end in enumerate(self.ends):
                 threading.Thread(target=self._relay, args=(channel, end), daemon=True).start()
@@ -171,13 +191,23 @@ class Camera:
         while True:
             try:
                 packet = end.recv(65536)
-                with self.lock:
-                    self.connection.sendall(struct.pack(">cBH", b"$", channel, len(packet)) + packet)
             except TimeoutError:
                 if self.pusher.poll() is not None:
                     break
+                continue
             except OSError:
                 break
+            with self.lock:
+                for player in list(self.players):
+                    framed = struct.pack(">cBH", b"$", channel, len(packet)) + packet
+                    try:
+                        is_sent = player.send(framed, socket.MSG_DONTWAIT) == len(framed)
+                    except OSError:
+                        is_sent = False
+                    if not is_sent:
+                        # It has left, or does not read: the others go on.
+                        self.players.discard(player)
+                        shut(player)
         self.ended.set()
 
     def wait(self, seconds):
@@ -185,11 +215,12 @@ class Camera:
         return self.ended.wait(seconds)
 
     def stop(self):
-        """Ends the film and the connection."""
+        """Ends the film and all connections."""
         if self.pusher is not None and self.pusher.poll() is None:
             self.pusher.kill()
             self.pusher.wait()
         self.ended.set()
-        for end in (self.listener, getattr(self, "connection", None)):
-            if end is not None:
-                end.close()
+        self.listener.close()
+        with self.lock:
+            for player in self.players:
+                player.close()

@@ -70,7 +70,10 @@ def longer(case, way):
     more = {"name": f"{case.name}-8s", "is_live": way != "http"}
     if way == "whip":
         # What browsers capture, resample and encode is theirs.
-        more |= {"is_encoded_by_pusher": True, "psnr": 20.0, "arrived": 0.97, "twice": 1000, "jitter": 0.5, "pitch": 5.0, "sync": 0.2}
+        more |= {"is_encoded_by_pusher": True, "psnr": 20.0, "arrived": 0.97, "twice": 1000, "jitter": 0.5, "pitch": 5.0, "sync": 0.2, "length": 0.02, "lost_sound": 1.0}
+    if way == "rtsp":
+        # A camera goes on while it is opened.
+        more["live_cut"] = 3.0
     return dataclasses.replace(case, command=command, seconds=8, publish=[], **more)
 
 

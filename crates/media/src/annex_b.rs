@@ -6,6 +6,9 @@ use h264_reader::rbsp::{BitReader, decode_nal};
 /// Type of a sequence parameter set (table 7-1).
 pub(crate) const SEQUENCE_PARAMETERS: u8 = 7;
 
+/// Type of a slice of a picture before which decoders need nothing.
+pub(crate) const IDR: u8 = 5;
+
 /// The units of a frame, without their start codes and the zeros after them.
 pub(crate) fn units(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
     let starts = frame.windows(3).enumerate();

@@ -323,10 +323,10 @@ enum Step {
     Frame(NutFrame),
 }
 
-/// The time whose lower `shift` bits are `low` and that is nearest to `last`.
+/// The time whose lower `shift` bits are `low` and that is nearest to `last`; of two, the later.
 fn full_pts(last: u64, low: u64, shift: u32) -> u64 {
-    let (mask, half) = ((1_u64 << shift) - 1, (1_u64 << shift) >> 1);
-    let delta = last.wrapping_sub(half);
+    let mask = (1_u64 << shift) - 1;
+    let delta = last.wrapping_sub(mask >> 1);
     (low.wrapping_sub(delta) & mask).wrapping_add(delta)
 }
 

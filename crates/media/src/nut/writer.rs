@@ -23,6 +23,8 @@ const MSB_PTS_SHIFT: u32 = 7;
 const MAX_PTS_DISTANCE: u64 = 1_000_000;
 /// The one frame code in use; its flags are written with each frame.
 const FRAME_CODE: u8 = 0;
+/// No shape of pixels: pictures may state it.
+const UNKNOWN: (u32, u32) = (0, 0);
 /// The kind of an information field: the signed number −1.
 const STRING: u64 = 2;
 /// Samples that an Opus decoder gives before the first that counts: RFC 7845, section 5.1.
@@ -66,7 +68,7 @@ pub(crate) fn file_header(streams: &[NutStream]) -> Vec<u8> {
         put_packet(
             &mut octets,
             STREAM_START,
-            &stream_header(index, stream, (1, 1)),
+            &stream_header(index, stream, UNKNOWN),
         );
     }
     octets

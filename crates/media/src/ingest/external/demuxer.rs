@@ -39,8 +39,12 @@ const LISTEN: Duration = Duration::from_millis(500);
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// How long it may take until a file says what it holds.
 const OPENED: Duration = Duration::from_secs(5);
-/// Most packets that are listened to before an input is known.
-const MAX_FIRST: usize = 512;
+/// Most packets that are listened to before an input is known: of a film, ten seconds.
+const MAX_FIRST: usize = 1_024;
+/// Octets of a film that are read to find its second key frame.
+const MAX_FIRST_OCTETS: usize = 8 << 20;
+/// How MPEG-4 is named in AVI.
+const PACKED: [&[u8]; 5] = [b"FMP4", b"XVID", b"DIVX", b"DX50", b"MP4V"];
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
@@ -154,6 +158,16 @@ impl Opened {
         }))
     }
 
+    /// Whether packets hold two pictures: of MPEG-4 with B-frames in AVI, which has one time for each.
+    fn is_packed(&self) -> bool {
+        let pictures = self.stream(true).map(|(_, stream)| stream);
+        let is_packed = |stream: &NutStream| {
+            let mut tags = PACKED.iter();
+            tags.any(|tag| stream.codec.eq_ignore_ascii_case(tag))
+        };
+        self.description.format == "avi" && pictures.is_some_and(is_packed)
+    }
+
     /// Whether there is sound that nobody could decode: it was announced and has not come, or NUT lacks what its decoder needs.
     fn lacks_sound(&self) -> bool {
         let is_vague = |(number, stream): (usize, &NutStream)| {
@@ -188,6 +202,7 @@ impl Demuxer {
         let open = |depth| Self::open_by(config, looped, reading, (depth, tap.as_ref()));
         let opened = open(Depth::Usual);
         let depth = match &opened {
+            Ok(opened) if opened.is_packed() => Some(Depth::PackedPictures),
             Ok(opened) => opened.lacks_sound().then(|| {
                 let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
                 // Sound that has not come says nothing yet.
@@ -299,9 +314,18 @@ impl Demuxer {
                 until.saturating_duration_since(Instant::now())
             });
             let has_enough = pictures >= MIN_PICTURES || !has_video;
-            // Of a pipe it is seen by then whether it is live.
-            let is_known =
-                pictures >= MAX_PICTURES && (self.kind != Kind::Pipe || is_faster(&first));
+            let is_known = pictures >= MAX_PICTURES
+                && match self.kind {
+                    // The catalogue says how far key frames are apart.
+                    Kind::File => {
+                        let keys = first.iter().filter(|it| it.key && is_video(it)).count();
+                        let octets: usize = first.iter().map(|it| it.payload.len()).sum();
+                        keys > 1 || octets > MAX_FIRST_OCTETS
+                    }
+                    // It is seen by then whether it is live.
+                    Kind::Pipe => is_faster(&first),
+                    Kind::Live => true,
+                };
             if is_known || first.len() == MAX_FIRST || has_enough && left.is_zero() {
                 break;
             }

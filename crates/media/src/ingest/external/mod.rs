@@ -153,7 +153,7 @@ impl External {
                 turn: turn(&config.input, &opened.description),
             };
             let input = config.input.to_string();
-            if pictures.are_encrypted() {
+            if opened.description.format.contains("mp4") && pictures.are_encrypted() {
                 return Err(IngestError::Encrypted(input));
             }
             let encoder = config.video.encoder.as_deref();

@@ -18,13 +18,19 @@ pub(super) enum Depth {
     /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and comes later, or NUT has no form
     /// for it.
     EncodedSound(u32),
+    /// The ffmpeg that opens the input decodes the pictures, which NUT has no form for.
+    DecodedPictures,
+    /// Each packet of the pictures may hold two, as those of MPEG-4 in AVI do.
+    PackedPictures,
 }
 
 impl Depth {
     /// How to try again what failed with these words of ffmpeg.
     pub(super) fn after(said: &str) -> Option<Self> {
         let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
-        if of_sound.iter().any(|words| said.contains(words)) {
+        if said.contains("No codec tag defined for stream 0") {
+            Some(Self::DecodedPictures)
+        } else if of_sound.iter().any(|words| said.contains(words)) {
             Some(Self::EncodedSound(MAX_CHANNELS))
         } else if said.contains("dimensions not set") {
             Some(Self::LatePictures)
@@ -36,7 +42,9 @@ impl Depth {
     /// Enough to see the parameters of each track that an input announces, and no more.
     const fn options(self) -> &'static str {
         match self {
-            Self::Usual | Self::EncodedSound(_) => "-probesize 65536 -analyzeduration 1000000",
+            Self::Usual | Self::EncodedSound(_) | Self::DecodedPictures | Self::PackedPictures => {
+                "-probesize 65536 -analyzeduration 1000000"
+            }
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
         }
     }
@@ -61,11 +69,13 @@ impl Opening {
             nuts: 0,
             lined: 0,
         };
-        // What ffmpeg draws itself has no form in which it could be copied, nor times that differ from those of NUT.
-        let is_drawn = matches!(&config.input, Input::Device(format, _) if *format == "lavfi");
-        let copied = match is_drawn {
-            true => "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le",
-            false => "-c copy -copyinkf",
+        // What ffmpeg draws or decodes has no form in which it could be copied, nor times that differ from those of NUT.
+        let is_drawn = matches!(&config.input, Input::Device(format, _) if *format == "lavfi")
+            || depth == Depth::DecodedPictures;
+        let copied = match depth {
+            _ if is_drawn => "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le",
+            Depth::PackedPictures => "-c copy -copyinkf -bsf:v mpeg4_unpack_bframes",
+            _ => "-c copy -copyinkf",
         };
         let mut tracks = "-map 0:V:0? -map 0:a:0?";
         if config.audio.is_none() {
@@ -127,14 +137,14 @@ fn input(config: &IngestConfig, looped: bool, depth: Depth) -> (String, OsString
         }
         Input::Address(address) => {
             let options = listening(address).or(pulling(address));
-            let options = options.unwrap_or("-fflags +genpts");
-            (format!("{live} {options}"), address.into())
+            let options = options.unwrap_or_default();
+            (format!("{live} -fflags +genpts {options}"), address.into())
         }
         Input::Camera(path) => (device("v4l2", config), path.into()),
         Input::Device(format, name) => (device(format, config), name.into()),
         Input::Pipe(pipe) => {
             let demuxer = pipe.container().demuxer();
-            let options = format!("{live} -protocol_whitelist pipe -f {demuxer}");
+            let options = format!("{live} -fflags +genpts -protocol_whitelist pipe -f {demuxer}");
             (options, "pipe:0".into())
         }
         Input::StandardInput | Input::Test => (format!("{live} -fflags +genpts"), "pipe:0".into()),

@@ -6,14 +6,17 @@ use bytes::Bytes;
 use namecast_stream::SampleRate;
 use namecast_units::{Bitrate, Duration};
 
+use super::super::codec::VideoCodec;
 use super::super::description::Picture;
 use super::super::encoded::two_digits;
 use super::super::ladder::{COPY, Ladder, LadderWish, PictureSize, Rung};
 use super::super::{IngestError, VideoConfig, Wish};
 use super::demuxer::Packet;
 use super::form::{self, Form};
+use super::h264::AnnexB;
 use super::transcoder::Preparation;
 use super::turn::Turn;
+use crate::annex_b::{self, IDR, is_of};
 use crate::nut::{NutClass, NutStream};
 
 /// A copy above this rate gets a low rung beside it, for those whose network carries less.
@@ -246,6 +249,11 @@ impl Pictures<'_> {
         let key = key.map_or_else(Bytes::new, |packet| packet.payload.clone());
         let per_second = rate.num.div_ceil(rate.den);
         let form = form::form(self.stream, &key, self.size(), per_second);
+        if form.is_some() && self.stream.decode_delay > 0 && !self.begins_with_idr(&key) {
+            return Err(
+                "its key frames are no IDR pictures, which browsers cannot begin with".to_owned(),
+            );
+        }
         let form = form.ok_or_else(|| {
             "players do not take its profile, or it does not state it: encode it with -pix_fmt yuv420p (ffmpeg)".to_owned()
         })?;
@@ -255,6 +263,14 @@ impl Pictures<'_> {
             true => Ok(form),
             false => Err("only its container states the shape of its pixels".to_owned()),
         }
+    }
+
+    /// Whether decoders can begin with its first key frame without having to know what came before: in H.264 an IDR picture.
+    fn begins_with_idr(&self, key: &Bytes) -> bool {
+        let form = form::codec(self.stream).filter(|codec| *codec == VideoCodec::H264);
+        let form = form.and_then(|_| AnnexB::new(&self.stream.parameters));
+        let units = form.and_then(|form| form.convert(key, true));
+        units.is_none_or(|it| annex_b::units(&it).any(|unit| is_of(unit, IDR)))
     }
 
     /// Frames a second, by the times of the first ones.

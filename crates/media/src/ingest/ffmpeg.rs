@@ -303,6 +303,9 @@ fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {
             continue;
         };
         complaints.count += 1;
+        if complaints.kept.back() == Some(&text) {
+            continue;
+        }
         if complaints.kept.len() == KEPT_LINES {
             complaints.kept.pop_front();
         }

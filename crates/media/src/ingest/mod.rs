@@ -311,7 +311,7 @@ pub enum IngestError {
     )]
     NoCamera(PathBuf),
     /// ffmpeg cannot read the input.
-    #[error("ffmpeg cannot read {input}: {said}")]
+    #[error("{input} cannot be read: {said}")]
     Unreadable {
         /// The input.
         input: String,
@@ -331,6 +331,11 @@ pub enum IngestError {
         "{0} could not be opened within 5 s: its header does not end, or nothing comes; check that it is a film, and that it can be read"
     )]
     Endless(String),
+    /// The times in a file make no sense.
+    #[error(
+        "{0} cannot be played: its first frames are more than a day apart, so its times are damaged"
+    )]
+    Times(String),
     /// The file has no pictures.
     #[error("{0} has no pictures: choose a file with a video track")]
     NoPictures(String),

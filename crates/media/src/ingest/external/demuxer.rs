@@ -24,6 +24,7 @@ use super::continuity::{Continuity, Gaps};
 use super::framecrc::{Lines, MAX_LINE, PacketLine};
 use super::joiner::Joiner;
 use super::opener::{Depth, Opening, is_fetched, listening};
+use super::refusal::reason;
 use super::tap::Tap;
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
@@ -41,6 +42,8 @@ pub(super) const SILENCE: Duration = Duration::from_secs(5);
 const OPENED: Duration = Duration::from_secs(5);
 /// Most packets that are listened to before an input is known: of a film, ten seconds.
 const MAX_FIRST: usize = 1_024;
+/// No film is so long that its first packets are so far apart.
+const MAX_SPAN: Duration = Duration::from_secs(24 * 3_600);
 /// Octets of a film that are read to find its second key frame.
 const MAX_FIRST_OCTETS: usize = 8 << 20;
 /// How MPEG-4 is named in AVI.
@@ -185,6 +188,21 @@ impl Demuxer {
     /// # Errors
     /// If it cannot be opened or holds neither pictures nor sound, or ffmpeg is missing.
     pub(super) fn open(
+        config: &IngestConfig,
+        looped: bool,
+        reading: &Arc<Reading>,
+    ) -> Result<Opened, IngestError> {
+        Self::open_somehow(config, looped, reading).map_err(|error| match error {
+            IngestError::Unreadable { input, said } => IngestError::Unreadable {
+                input,
+                said: reason(&config.input, &said),
+            },
+            error => error,
+        })
+    }
+
+    /// Opens the input in the usual way, and in another if ffmpeg's words or what came suggest one.
+    fn open_somehow(
         config: &IngestConfig,
         looped: bool,
         reading: &Arc<Reading>,
@@ -349,6 +367,12 @@ impl Demuxer {
         }
         // What it says of the way in, people need not hear: the input was understood.
         self.heard = self.reading.lines_said();
+        let times = || first.iter().map(|packet| packet.dts);
+        let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
+        if self.kind == Kind::File && Duration::from_micros(span) > MAX_SPAN {
+            self.cut();
+            return Err(IngestError::Times(self.label.clone()));
+        }
         for (number, stream) in streams.iter_mut().enumerate() {
             if matches!(stream.class, NutClass::Video(..)) {
                 let pictures = first.iter().filter(|packet| packet.stream == number);
@@ -421,10 +445,6 @@ impl Demuxer {
     fn unreadable(&mut self) -> IngestError {
         let process = self.reading.take();
         let said = process.map(|mut process| process.end()).unwrap_or_default();
-        let said = match said.is_empty() {
-            true => "there is nothing in it".to_owned(),
-            false => said,
-        };
         let input = self.label.clone();
         IngestError::Unreadable { input, said }
     }

@@ -17,6 +17,7 @@ mod framecrc;
 mod h264;
 mod joiner;
 mod opener;
+mod refusal;
 mod resolve;
 mod size;
 mod sound;

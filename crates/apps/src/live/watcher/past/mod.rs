@@ -66,6 +66,9 @@ pub(super) enum Output {
     Nothing(Unkept),
 }
 
+/// How long after an answer that has nothing of a stream it is requested once more.
+const LATER: Duration = Duration::from_secs(1);
+
 /// What is asked of the time index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Question {
@@ -253,6 +256,17 @@ impl Player {
                 let since = index.since;
                 self.outputs
                     .push_back(Output::Nothing(Unkept::NotThere { since }));
+            } else {
+                // What others follow may begin before this one.
+                let begin = index.since.unwrap_or(self.from);
+                let stream = &part.wanted.stream;
+                let mut again = Request::new(now, Question::Begin, stream, begin);
+                again.ask_at = Some(match again.name == request.name {
+                    true => now + LATER,
+                    false => now,
+                });
+                part.request = Some(again);
+                self.ask_index(now, requester);
             }
             return;
         };

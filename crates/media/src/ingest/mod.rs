@@ -328,7 +328,7 @@ pub enum IngestError {
     Folder(PathBuf),
     /// A file does not come to the point.
     #[error(
-        "{0} could not be opened within 5 s: its header does not end, or nothing comes; check that it is a film, and that it can be read"
+        "{0} could not be opened within 4 s: its header does not end, or nothing comes; check that it is a film, and that it can be read"
     )]
     Endless(String),
     /// The times in a file make no sense.

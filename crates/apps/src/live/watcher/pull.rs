@@ -59,6 +59,21 @@ pub(super) struct Upcoming {
     pub consumer: Consumer,
     /// It begins with a group of which frames were shown, to go on where the other rung was left.
     pub catches_up: bool,
+    /// When its key sample arrives, if groups are as long as the catalogue says.
+    pub expected_at: Option<Instant>,
+}
+
+/// A group that has not begun so long after its time does not: the source's groups are longer than the catalogue says.
+const OVERDUE: Duration = Duration::from_millis(500);
+
+impl Upcoming {
+    /// When it is clear that its group does not begin, unless something of it comes.
+    fn overdue_at(&self) -> Option<Instant> {
+        let has_come = self.consumer.schedule().last_arrival().is_some();
+        self.expected_at
+            .filter(|_| !has_come)
+            .map(|at| at + OVERDUE)
+    }
 }
 
 /// What is remembered of a consumer that is gone.
@@ -171,6 +186,7 @@ impl ConsumerFactory<'_> {
                 rung: rung.name.clone(),
                 consumer,
                 catches_up: false,
+                expected_at: None,
             });
         }
         pulled.keep_trial(now);
@@ -209,7 +225,8 @@ impl Pulled {
         let upcoming = self.upcoming.as_ref();
         let upcoming = upcoming.and_then(|it| it.consumer.poll_timeout());
         let decides_at = self.auto.as_ref().and_then(AutoRung::poll_timeout);
-        let own = [self.switch_at(), self.gives_up_at(), decides_at];
+        let overdue_at = self.upcoming.as_ref().and_then(Upcoming::overdue_at);
+        let own = [self.switch_at(), self.gives_up_at(), decides_at, overdue_at];
         let consumers = [self.consumer.poll_timeout(), upcoming];
         consumers.into_iter().chain(own).flatten()
     }
@@ -349,6 +366,12 @@ impl Pulled {
     /// Changes over to the upcoming rung if the time has come. Returns its name if so.
     pub(super) fn switch_if_due(&mut self, now: Instant) -> Option<String> {
         if self.is_trying() {
+            return None;
+        }
+        let overdue_at = self.upcoming.as_ref().and_then(Upcoming::overdue_at);
+        if overdue_at.is_some_and(|at| at <= now) {
+            self.drop_upcoming(now);
+            self.stay(now);
             return None;
         }
         let shown = self.delivered();

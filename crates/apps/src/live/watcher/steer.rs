@@ -258,7 +258,7 @@ impl Pulled {
     }
 
     /// The rung that was chosen cannot be had: what is pulled is pulled on, also where nothing was for a while.
-    fn stay(&mut self, now: Instant) {
+    pub(super) fn stay(&mut self, now: Instant) {
         self.consumer.set_ask_before(now, None);
         let name = self.rung.clone();
         if let Some(auto) = &mut self.auto
@@ -281,10 +281,14 @@ impl Pulled {
         let latest = self.latest_at(&consumer, position)?;
         consumer.set_held(now, true);
         let begun = consumer.start_group(now, &latest, &self.consumer, at)?;
+        let catches_up = at == StartAt::NewestKey;
+        let timeline = self.consumer.schedule().timeline();
+        let expected_at = timeline.arrives_at(now, begun).filter(|_| !catches_up);
         self.upcoming = Some(Upcoming {
             rung: rung.name,
             consumer,
-            catches_up: at == StartAt::NewestKey,
+            catches_up,
+            expected_at,
         });
         Some(begun)
     }

@@ -39,7 +39,7 @@ const LISTEN: Duration = Duration::from_millis(500);
 /// Of a live input, nothing for so long is said.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// How long it may take until a file says what it holds.
-const OPENED: Duration = Duration::from_secs(5);
+const OPENED: Duration = Duration::from_secs(4);
 /// Most packets that are listened to before an input is known: of a film, ten seconds.
 const MAX_FIRST: usize = 1_024;
 /// No film is so long that its first packets are so far apart.

@@ -22,6 +22,8 @@ use crate::nut::{NutClass, NutStream};
 /// A copy above this rate gets a low rung beside it, for those whose network carries less.
 const MIN_COPY_WITH_LOW: Bitrate = Bitrate::kbps(600);
 const LOW: Bitrate = Bitrate::kbps(300);
+/// Pictures from one key frame to the next, unless x264 is told otherwise.
+const X264_GROUP: u32 = 250;
 /// Time between key frames where nobody knows: what most encoders are told, in seconds.
 const USUAL_GROUP: u32 = 2;
 /// Frame rates that are meant where one within half a percent is measured.
@@ -109,7 +111,10 @@ impl Pictures<'_> {
         };
         let per_second = encoded_rate.num.div_ceil(encoded_rate.den);
         let key_interval = match copied {
-            Some(_) => self.group().unwrap_or(per_second * USUAL_GROUP),
+            // None was seen to end: they are as long as x264 makes them, or longer.
+            Some(_) => self
+                .group()
+                .unwrap_or(X264_GROUP.max(self.first.len() as u32)),
             None => wish.key_interval.unwrap_or(per_second),
         };
         let is_copied = copied.is_some();
@@ -428,7 +433,7 @@ mod tests {
             resolved.video.ladder.rungs()[1].copied.as_deref(),
             Some("avc1.64001F")
         );
-        assert_eq!(resolved.video.key_interval, 120);
+        assert_eq!(resolved.video.key_interval, 250);
         assert!(resolved.copied.is_some() && resolved.note.is_none());
         let alone = resolve(&stream(b"H264", 0), &packets(16_667, 2_500), "copy").unwrap();
         assert_eq!(alone.video.ladder.rungs().len(), 1);

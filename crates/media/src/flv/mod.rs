@@ -98,7 +98,7 @@ struct Headers {
 }
 
 impl Headers {
-    /// Takes note of a tag of a track; `is_other`: its codec is not the header's.
+    /// Records a tag of a track; `is_other`: its codec is not the header's.
     fn note(&mut self, kind: u8, payload: &Bytes, is_config: bool, is_other: bool) {
         let header = match kind {
             VIDEO => &mut self.video,

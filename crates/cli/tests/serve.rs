@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use program::{Program, newest_stats, start_forwarder, until};
-use rtmp::{Clip, Encoder};
+use rtmp::{Clip, Encoder, Tape};
 use serde_json::Value;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -343,6 +343,43 @@ fn encoders_of_all_kinds_are_seen() {
     );
     until("refusal", || {
         server.counter("refused_codec").filter(|&it| it == 1)
+    });
+}
+
+/// Another sample rate, and then another number of channels, on one connection: published anew under the name, and who watches goes on.
+#[test]
+fn sound_that_changes_in_mid_stream_is_followed() {
+    let server = Server::start();
+    let sounds = [(44_100, 2), (48_000, 2), (48_000, 1)];
+    let tapes = sounds.map(|(sample_rate, channels)| Tape::encode(sample_rate, channels));
+    let address = server.rtmp_socket();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            Encoder::connect(&address, "cam?key=s3cret", true).play(&tapes, &is_over);
+        });
+        let mut watcher = None;
+        for (sample_rate, channels) in sounds {
+            let begun = server.event("begun", "/cam");
+            assert_eq!(begun["audio"]["sample_rate"], sample_rate, "{begun}");
+            assert_eq!(begun["audio"]["channels"], channels, "{begun}");
+            watcher.get_or_insert_with(|| server.watch("/cam"));
+            let seen = server.received("/cam");
+            until("picture", || {
+                (server.received("/cam") > seen + PICTURES).then_some(())
+            });
+            if channels == 2 {
+                let ended = server.event("ended", "/cam");
+                let why = ended["why"].as_str().unwrap();
+                assert!(why.starts_with("the sound changed from AAC"), "{why}");
+            }
+        }
+        until("changes", || {
+            server.counter("changed").filter(|&it| it == 2)
+        });
+        assert_eq!(server.counter("admitted"), Some(1));
+        assert_eq!(server.counter("refused_taken"), Some(0));
+        is_over.store(true, Ordering::Relaxed);
     });
 }
 

@@ -85,6 +85,8 @@ pub struct Received {
     pub sounds: u64,
     /// Number of packets that are cut off or not understood.
     pub malformed: u64,
+    /// What changed in mid-stream, so that the stream begins anew.
+    pub changed: Option<String>,
 }
 
 impl Received {

@@ -278,6 +278,56 @@ fn a_file_has_one_size(film: &Film, directory: &Path) {
     );
 }
 
+/// A publisher that begins with pictures alone, goes on with sound, and then with that of one channel: each file begins with a key
+/// frame, although new sound comes before and after it.
+fn a_file_has_one_sound(film: &Film, directory: &Path) {
+    let mut silent = film.catalogue.clone();
+    silent.streams.retain(|it| it.kind == StreamKind::Video);
+    let mut mono = film.catalogue.clone();
+    let sound = mono
+        .streams
+        .iter_mut()
+        .find(|it| it.kind == StreamKind::Audio);
+    let channels = &mut sound.unwrap().rungs[0].channels;
+    *channels = Some(3 - channels.unwrap());
+    let path = directory.join("sound.nut");
+    let mut recorder = Recorder::new(path.to_str().unwrap().parse().unwrap(), true);
+    let frames = film.rung("300k");
+    let is_key = |it: &&&Frame| it.key && it.stream == StreamKind::Video;
+    let keys: Vec<_> = frames
+        .iter()
+        .enumerate()
+        .filter(|(_, it)| is_key(&it))
+        .collect();
+    let [first, second, third] = [0, 1, 2].map(|at| keys[at].0);
+    for (catalogue, part) in [
+        (&silent, &frames[first..second - 1]),
+        (&film.catalogue, &frames[second - 1..third - 1]),
+        (&mono, &frames[third - 1..]),
+    ] {
+        recorder.open(catalogue).unwrap();
+        for frame in part {
+            if catalogue.streams.iter().any(|it| it.kind == frame.stream) {
+                recorder.write(frame).unwrap();
+            }
+        }
+    }
+    recorder.finish().unwrap();
+    let parts = ["sound.nut", "sound-2.nut", "sound-3.nut"].map(|name| directory.join(name));
+    let pictures = |frames: &[Frame]| {
+        let pictures = frames.iter().filter(|it| it.stream == StreamKind::Video);
+        pictures.count()
+    };
+    let expected = [
+        pictures(&frames[first..second]),
+        pictures(&frames[second..third]),
+        pictures(&frames[third..]),
+    ];
+    assert_eq!(parts.each_ref().map(|it| times(it, "v").len()), expected);
+    let has_sound = parts.each_ref().map(|it| !times(it, "a").is_empty());
+    assert_eq!(has_sound, [false, true, true]);
+}
+
 /// Neither a server that never answers nor a codec that does not fit holds anything up.
 fn what_cannot_be_written_is_said(film: &Film) {
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -320,6 +370,7 @@ async fn frames_become_files() {
             scope.spawn(move || sound_and_picture_stay_in_step(film, &directory.join(name)));
         }
         scope.spawn(|| a_file_has_one_size(film, directory));
+        scope.spawn(|| a_file_has_one_sound(film, directory));
         scope.spawn(|| what_cannot_be_written_is_said(film));
     });
 }

@@ -145,6 +145,8 @@ pub struct GateCounters {
     pub admitted: u64,
     /// Of these, those that are pushed now.
     pub open: u64,
+    /// Changes of codec or sound in mid-stream, and tracks that began later, each of which begins the stream anew.
+    pub changed: u64,
     /// Refused, as their key is missing or wrong.
     pub refused_key: u64,
     /// Refused, as their name is none.
@@ -253,11 +255,8 @@ impl Gate {
         state.names.insert(name.clone());
         state.live.insert(name.clone(), Arc::clone(&holder));
         state.counters.admitted += 1;
-        Ok(Admitted {
-            name,
-            holder,
-            gate: self.clone(),
-        })
+        let gate = self.clone();
+        Ok(Admitted(Arc::new(Claim { name, holder, gate })))
     }
 
     fn name(&self, path: &str) -> Option<Name> {
@@ -328,9 +327,12 @@ impl fmt::Debug for Gate {
     }
 }
 
-/// A name that is somebody's until this is dropped, or given away.
+/// A name that is somebody's until this and its clones are dropped, or it is given away.
+#[derive(Clone, Debug)]
+pub struct Admitted(Arc<Claim>);
+
 #[derive(Debug)]
-pub struct Admitted {
+struct Claim {
     name: Name,
     holder: Arc<Holder>,
     gate: Gate,
@@ -338,22 +340,27 @@ pub struct Admitted {
 
 impl Admitted {
     /// The name, with the prefix.
-    pub const fn name(&self) -> &Name {
-        &self.name
+    pub fn name(&self) -> &Name {
+        &self.0.name
     }
 
     /// Records whether nothing comes at the moment: then others may have the name.
     pub fn set_silent(&self, is_silent: bool) {
-        self.holder.is_silent.store(is_silent, Ordering::Relaxed);
+        self.0.holder.is_silent.store(is_silent, Ordering::Relaxed);
+    }
+
+    /// Counts that the stream begins anew, with other codecs or sound.
+    pub fn count_change(&self) {
+        self.0.gate.lock().counters.changed += 1;
     }
 
     /// Waits until the name is somebody else's.
     pub async fn given_away(&self) {
-        self.holder.given_away.notified().await;
+        self.0.holder.given_away.notified().await;
     }
 }
 
-impl Drop for Admitted {
+impl Drop for Claim {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         let live = state.live.get(&self.name);

@@ -209,6 +209,7 @@ const PUBLISHED: &[Metric] = &[
 const PUSHES: &[Metric] = &[
     (Counter, "admitted", "admitted", "Streams that were let in"),
     (Gauge, "open", "open", "Of these, those that are pushed now"),
+    (Counter, "changed", "changed", "Streams that began anew with another codec, other sound or another track"),
     (Counter, "refused", "refused_key reason=key", "Streams that were refused"),
     (Counter, "refused", "refused_name reason=name", ""),
     (Counter, "refused", "refused_taken reason=taken", ""),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 const HANDSHAKE: usize = 1_536;
 /// Chunks are so long, so that key frames take several.
 const CHUNK_SIZE: usize = 1_000;
+const AUDIO: u8 = 8;
 const VIDEO: u8 = 9;
 const FRAME: Duration = Duration::from_millis(40);
 
@@ -58,6 +59,34 @@ impl Clip {
     pub(crate) fn without_keys(mut self) -> Self {
         self.frames.retain(|frame| frame[0] >> 4 & 7 != 1);
         self
+    }
+}
+
+/// Pictures and sound, 10 s of them, as ffmpeg writes them into FLV: kind, time and body of each tag.
+pub(crate) struct Tape(Vec<(u8, u32, Vec<u8>)>);
+
+impl Tape {
+    /// Encodes 320×180 pixels 25 times a second with a key frame each second, and a tone in AAC with so many samples a second and
+    /// channels.
+    pub(crate) fn encode(sample_rate: u32, channels: u32) -> Self {
+        let line = format!(
+            "-loglevel error -f lavfi -i testsrc2=size=320x180:rate=25 -f lavfi -i sine=sample_rate={sample_rate} -t 10 \
+             -c:v libx264 -preset ultrafast -tune zerolatency -pix_fmt yuv420p -g 25 -c:a aac -ac {channels} -f flv -"
+        );
+        let output = Command::new("ffmpeg")
+            .args(line.split_whitespace())
+            .output();
+        let file = output.unwrap().stdout;
+        let (mut tags, mut at) = (Vec::new(), 13);
+        while let Some(head) = file.get(at..at + 11) {
+            let number = |at: usize| u32::from_be_bytes([0, head[at], head[at + 1], head[at + 2]]);
+            let end = at + 11 + number(1) as usize;
+            if matches!(head[0], AUDIO | VIDEO) {
+                tags.push((head[0], number(4), file[at + 11..end].to_vec()));
+            }
+            at = end + 4;
+        }
+        Self(tags)
     }
 }
 
@@ -130,6 +159,21 @@ impl Encoder {
         String::from_utf8_lossy(&said).into_owned()
     }
 
+    /// Pushes tapes one after another in real time until it `is_over`.
+    pub(crate) fn play(mut self, tapes: &[Tape], is_over: &AtomicBool) {
+        let began = Instant::now();
+        for (index, Tape(tags)) in tapes.iter().enumerate() {
+            for (kind, time, body) in tags {
+                let time = time + 10_000 * index as u32;
+                let due = Duration::from_millis(time.into());
+                thread::sleep(due.saturating_sub(began.elapsed()));
+                if is_over.load(Ordering::Relaxed) || !self.send(*kind, time, body) {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Sends a message. Returns false if the server has closed the connection.
     fn send(&mut self, kind: u8, time: u32, payload: &[u8]) -> bool {
         let number = if kind == 1 { 2 } else { 4 };
@@ -141,7 +185,7 @@ impl Encoder {
             false => [extended[1], extended[2], extended[3]],
         });
         octets.extend(&(payload.len() as u32).to_be_bytes()[1..]);
-        octets.extend([kind, u8::from(kind == VIDEO), 0, 0, 0]);
+        octets.extend([kind, u8::from(matches!(kind, AUDIO | VIDEO)), 0, 0, 0]);
         octets.extend(extended.iter().filter(|_| is_long));
         for (index, chunk) in payload.chunks(CHUNK_SIZE).enumerate() {
             if index > 0 {

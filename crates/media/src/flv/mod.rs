@@ -1,35 +1,37 @@
 //! What is pushed by RTMP, as a container that ffmpeg reads.
 //!
 //! ```text
-//!  tags ─▶ Push ─┬ codecs of FLV's first specification ─▶ FLV, tag by tag, with times from zero on
+//!  tags ─▶ Push ─┬ codecs of FLV's first specification ─▶ FLV, tag by tag, with times from ten seconds on
 //!                └ HEVC, AV1, VP9, Opus, FLAC, AC-3 of Enhanced RTMP ─▶ NUT, from the first key frame on
 //! ```
 //!
-//! ffmpeg reads enhanced tags from version 6.1 on, and not all of them. In NUT, parameter sets are in the key frames, so that new ones
-//! in mid-stream are followed.
+//! ffmpeg reads enhanced tags from version 6.1 on, and not all of them. New parameter sets in mid-stream are put into the key frames, in
+//! both containers: what ffmpeg makes of a new header in mid-stream is lost on its way through NUT. Another codec, other sound, and a
+//! track that begins later need a container of their own: [`FlvError::Changed`].
 //!
 //! No socket and no RTMP here: whoever has them hands over what came.
 
+mod clock;
 mod parameters;
 mod tag;
 mod track;
+
+use core::fmt::Display;
 
 use bytes::Bytes;
 
 use crate::found::Received;
 use crate::ingest::source::Container;
 use crate::nut::writer::{file_header, put_frame};
-use tag::{Body, Codec, NUMBERED_HEVC, Tag};
-use track::{AudioTrack, VideoTrack};
+use clock::Clock;
+use tag::{Body, Codec, NUMBERED_HEVC, Tag, put_tag};
+use track::{AudioTrack, Follow, VideoTrack};
 
 /// Signature, version 1, sound and pictures, length of this, and of the tag before the first.
 const FLV_HEADER: [u8; 13] = [b'F', b'L', b'V', 1, 5, 0, 0, 0, 9, 0, 0, 0, 0];
-const FLV_TAG_HEADER: usize = 11;
 /// Kinds of tags.
 const AUDIO: u8 = 8;
 const VIDEO: u8 = 9;
-/// The first frame is shown so many milliseconds after the beginning, so that one of before has a time, too.
-const START: i64 = 10_000;
 /// Milliseconds that a track is waited for which nobody has announced.
 const MAX_WAIT: i64 = 500;
 /// Octets and tags that are held back meanwhile.
@@ -51,9 +53,9 @@ pub enum FlvError {
         "the audio codec {0} is not accepted: choose AAC, Opus, FLAC or AC-3 in the encoder's settings"
     )]
     Audio(String),
-    /// Another codec, or other sound, in mid-stream.
-    #[error("{0} changed in mid-stream to {1}: connect again")]
-    Changed(&'static str, String),
+    /// Another codec, other sound, or a track that begins later: [`Push::successor`] takes what follows, beginning with this tag.
+    #[error("{0}")]
+    Changed(String),
 }
 
 /// What a push becomes.
@@ -77,12 +79,37 @@ pub struct Push {
     announced: Option<[bool; 2]>,
     video: Option<VideoTrack>,
     audio: Option<AudioTrack>,
+    headers: Headers,
+    /// Whether tags are passed over until a key frame comes, as after a change in mid-stream.
+    awaits_key: bool,
     held: Vec<Held>,
     received: Received,
     /// Sentences that wait to be said, and those that were.
     notes: Vec<&'static str>,
     said: Vec<&'static str>,
     octets: Vec<u8>,
+}
+
+/// The newest tags with what decoders need first.
+#[derive(Clone, Debug, Default)]
+struct Headers {
+    video: Option<Bytes>,
+    audio: Option<Bytes>,
+}
+
+impl Headers {
+    /// Records a tag of a track; `is_other`: its codec is not the header's.
+    fn note(&mut self, kind: u8, payload: &Bytes, is_config: bool, is_other: bool) {
+        let header = match kind {
+            VIDEO => &mut self.video,
+            _ => &mut self.audio,
+        };
+        if is_config {
+            *header = Some(payload.clone());
+        } else if is_other {
+            *header = None;
+        }
+    }
 }
 
 /// A tag that waits until it is known what becomes of it.
@@ -102,6 +129,8 @@ impl Default for Push {
             announced: None,
             video: None,
             audio: None,
+            headers: Headers::default(),
+            awaits_key: false,
             held: Vec::new(),
             received: Received::default(),
             notes: Vec::new(),
@@ -122,13 +151,33 @@ impl Push {
         &self.received
     }
 
-    /// The container, once it is known.
+    /// The container, once it is known and, after a change in mid-stream, has begun.
     pub const fn container(&self) -> Option<Container> {
         match self.stage {
+            _ if self.awaits_key => None,
             Stage::Opening => None,
             Stage::Flv => Some(Container::Flv),
             Stage::NutHead | Stage::Nut(..) => Some(Container::Nut),
         }
+    }
+
+    /// Returns the push that follows this one after [`FlvError::Changed`] of a tag of this kind. It has the newest headers, and begins
+    /// with a key frame.
+    pub fn successor(&self, kind: u8) -> Self {
+        let has_video = self.video.is_some() || kind == VIDEO;
+        let has_audio = self.audio.is_some() || kind == AUDIO;
+        let mut next = Self {
+            announced: Some([has_video, has_audio]),
+            awaits_key: has_video,
+            ..Self::default()
+        };
+        for (kind, header) in [(VIDEO, &self.headers.video), (AUDIO, &self.headers.audio)] {
+            if let Some(header) = header {
+                // Headers were taken before: none of them is refused now, and of a track's one header none differs.
+                let _ = next.take(kind, 0, header);
+            }
+        }
+        next
     }
 
     /// The next octets of the container; empty if there are none.
@@ -153,11 +202,20 @@ impl Push {
         };
         // Bodies of no octets are how some say that a track pauses.
         self.received.malformed += u64::from(tag.is_none() && !payload.is_empty());
-        let is_frame = matches!(&tag, Some(tag) if matches!(tag.body, Body::Frame { .. }));
-        let time = self.clock.at(time, is_frame);
         if let Some(tag) = &tag {
-            self.note_tag(kind, tag)?;
+            self.note_tag(kind, tag, payload)?;
         }
+        let frame = tag.as_ref().and_then(|tag| match tag.body {
+            Body::Frame { key, .. } => Some(key && kind == VIDEO),
+            Body::Config(_) | Body::Nothing => None,
+        });
+        if self.awaits_key && frame.is_some() {
+            self.awaits_key = frame == Some(false);
+            if self.awaits_key {
+                return Ok(());
+            }
+        }
+        let time = self.clock.at(time, frame.is_some());
         let payload = payload.clone();
         let held = Held {
             kind,
@@ -179,49 +237,108 @@ impl Push {
     }
 
     /// Learns from a tag which codec its track has.
-    fn note_tag(&mut self, kind: u8, tag: &Tag) -> Result<(), FlvError> {
+    fn note_tag(&mut self, kind: u8, tag: &Tag, payload: &Bytes) -> Result<(), FlvError> {
         if tag.has_tracks {
             self.note("The push has several tracks of a kind: the first is published, the others are left out.");
         }
-        let received = &mut self.received;
-        let (is_config, is_key) = match &tag.body {
-            Body::Nothing => return Ok(()),
-            Body::Config(_) => (true, false),
-            Body::Frame { key, .. } => (false, *key),
+        if tag.body == Body::Nothing {
+            return Ok(());
+        }
+        let before = match kind {
+            VIDEO => self.video.as_ref().map(|it| it.codec),
+            _ => self.audio.as_ref().map(|it| it.codec),
         };
-        if kind == VIDEO {
-            received.pictures += u64::from(!is_config);
-            received.key_frames += u64::from(is_key);
-            let track = self.video.get_or_insert_with(|| VideoTrack::new(tag.codec));
-            if track.codec != tag.codec {
-                let next = VideoTrack::new(tag.codec).found().codec;
-                return Err(FlvError::Changed("the video codec", next));
-            }
-            // In FLV, ffmpeg has to make of it what it can.
-            if let (Body::Config(config), Stage::Opening | Stage::Flv) = (&tag.body, &self.stage) {
+        let is_config = matches!(tag.body, Body::Config(_));
+        let is_other = before.is_some_and(|before| before != tag.codec);
+        self.headers.note(kind, payload, is_config, is_other);
+        match kind {
+            _ if self.is_left_out(kind) => self.join(kind, tag),
+            VIDEO => self.note_video(tag),
+            _ => self.note_audio(tag),
+        }
+    }
+
+    fn note_video(&mut self, tag: &Tag) -> Result<(), FlvError> {
+        let track = self.video.get_or_insert_with(|| VideoTrack::new(tag.codec));
+        if track.codec != tag.codec {
+            let (before, now) = (
+                track.found().codec,
+                VideoTrack::new(tag.codec).found().codec,
+            );
+            return Err(changed("pictures", before, now));
+        }
+        match &tag.body {
+            // Later ones are taken when they are put.
+            Body::Config(config) if self.stage == Stage::Opening => {
                 track.configure(config);
             }
-            received.video = Some(track.found());
-        } else {
-            received.sounds += u64::from(!is_config);
-            let track = self.audio.get_or_insert_with(|| AudioTrack::new(tag.codec));
-            if track.codec != tag.codec {
-                let next = AudioTrack::new(tag.codec).found().codec;
-                return Err(FlvError::Changed("the audio codec", next));
+            Body::Frame { key, .. } => {
+                self.received.pictures += 1;
+                self.received.key_frames += u64::from(*key);
             }
-            match &tag.body {
-                Body::Config(config) => {
-                    if track.configure(config) && matches!(self.stage, Stage::Nut(_, Some(_))) {
-                        let next = track.found().to_string();
-                        return Err(FlvError::Changed("the sound", next));
-                    }
-                }
-                Body::Frame { data, .. } => track.look(data),
-                Body::Nothing => {}
-            }
-            received.audio = Some(track.found());
+            Body::Config(_) | Body::Nothing => {}
         }
+        self.received.video = Some(track.found());
         Ok(())
+    }
+
+    fn note_audio(&mut self, tag: &Tag) -> Result<(), FlvError> {
+        let track = self.audio.get_or_insert_with(|| AudioTrack::new(tag.codec));
+        let before = track.found();
+        if track.codec != tag.codec {
+            let now = AudioTrack::new(tag.codec).found();
+            return Err(changed("sound", before.codec, now.codec));
+        }
+        match &tag.body {
+            Body::Config(config) => {
+                if track.configure(config) {
+                    return Err(changed("sound", before, track.found()));
+                }
+            }
+            Body::Frame { data, .. } => {
+                self.received.sounds += 1;
+                track.look(data);
+            }
+            Body::Nothing => {}
+        }
+        self.received.audio = Some(track.found());
+        Ok(())
+    }
+
+    /// Whether the container has begun without a track of this kind.
+    const fn is_left_out(&self, kind: u8) -> bool {
+        match (&self.stage, kind) {
+            (Stage::Opening | Stage::NutHead, _) => false,
+            (Stage::Flv, VIDEO) => self.video.is_none(),
+            (Stage::Flv, _) => self.audio.is_none(),
+            (Stage::Nut(video, _), VIDEO) => video.is_none(),
+            (Stage::Nut(_, audio), _) => audio.is_none(),
+        }
+    }
+
+    /// Has a track that the container lacks begin, once a decoder could.
+    fn join(&self, kind: u8, tag: &Tag) -> Result<(), FlvError> {
+        let Body::Frame { key, data, .. } = &tag.body else {
+            return Ok(());
+        };
+        let header = match kind {
+            VIDEO => self.headers.video.as_ref().and_then(tag::video),
+            _ => self.headers.audio.as_ref().and_then(tag::audio),
+        };
+        let config = match header.map(|header| header.body) {
+            Some(Body::Config(config)) => Some(config),
+            _ => None,
+        };
+        let sentence = if kind == VIDEO {
+            let track = VideoTrack::new(tag.codec).with(config.as_ref());
+            let begins = *key && track.is_ready();
+            begins.then(|| format!("the pictures have begun, {}", track.found()))
+        } else {
+            let track = AudioTrack::new(tag.codec).with(config.as_ref(), data);
+            let begins = track.is_ready();
+            begins.then(|| format!("the sound has begun, {}", track.found()))
+        };
+        sentence.map_or(Ok(()), |sentence| Err(FlvError::Changed(sentence)))
     }
 
     /// Whether it is known which tracks there are, or has been waited for long enough.
@@ -254,26 +371,51 @@ impl Push {
 
     fn put(&mut self, held: Held) -> Result<(), FlvError> {
         if self.stage == Stage::Flv {
-            let is_new = |tag: &Tag| matches!(tag.codec, Codec::FourCc(_));
-            if let Some(tag) = held.tag.filter(is_new) {
-                if tag.body == Body::Nothing {
-                    return Ok(());
-                }
-                // A track that began after the other one, which ffmpeg reads already.
-                let name = match held.kind {
-                    VIDEO => VideoTrack::new(tag.codec).found().codec,
-                    _ => AudioTrack::new(tag.codec).found().codec,
-                };
-                return Err(FlvError::Changed("the push", name));
-            }
-            put_tag(&mut self.octets, held.kind, held.time, &held.payload);
-            return Ok(());
+            return self.put_flv(&held);
         }
         match held.tag {
             Some(tag) if held.kind == VIDEO => self.put_video(tag, held.time),
             Some(tag) => self.put_audio(&tag, held.time),
             None => {}
         }
+        Ok(())
+    }
+
+    /// Puts a tag as it came, except that ffmpeg gets the first header of AVC alone, and what others say within the key frames.
+    fn put_flv(&mut self, held: &Held) -> Result<(), FlvError> {
+        let body = held.tag.as_ref().map(|tag| &tag.body);
+        let track = self.video.as_mut().filter(|_| held.kind == VIDEO);
+        let mut payload = held.payload.clone();
+        match (body, track) {
+            (Some(Body::Config(config)), Some(track)) => match track.follow(config) {
+                Follow::HandOn => {}
+                Follow::InFrames => {
+                    self.received.video = Some(track.found());
+                    return Ok(());
+                }
+                Follow::Malformed => {
+                    self.received.malformed += 1;
+                    return Ok(());
+                }
+                Follow::Anew => {
+                    let sentence = "the pictures are cut into packets in another way";
+                    return Err(FlvError::Changed(sentence.to_owned()));
+                }
+            },
+            (
+                Some(Body::Frame {
+                    key: true, data, ..
+                }),
+                Some(track),
+            ) => {
+                if let Some(frame) = track.with_new_parameters(data) {
+                    let head = payload.len() - data.len();
+                    payload = [&payload[..head], &frame].concat().into();
+                }
+            }
+            _ => {}
+        }
+        put_tag(&mut self.octets, held.kind, held.time, &payload);
         Ok(())
     }
 
@@ -300,11 +442,6 @@ impl Push {
                 return;
             };
             let audio = self.audio.as_ref().and_then(AudioTrack::stream);
-            if audio.is_none() && self.audio.is_some() {
-                self.note(
-                    "The sound has not said what it is before the pictures began: it is left out.",
-                );
-            }
             self.stage = Stage::Nut(Some(0), audio.as_ref().map(|_| 1));
             let streams: Vec<_> = [video].into_iter().chain(audio).collect();
             self.octets.extend(file_header(&streams));
@@ -329,14 +466,8 @@ impl Push {
             self.stage = Stage::Nut(None, Some(0));
             self.octets.extend(file_header(&[audio]));
         }
-        match self.stage {
-            Stage::Nut(_, Some(stream)) => {
-                put_frame(&mut self.octets, stream, micros(time), true, data);
-            }
-            Stage::Nut(_, None) => {
-                self.note("Sound began after the pictures: it is left out. Begin both at once.");
-            }
-            _ => {}
+        if let Stage::Nut(_, Some(stream)) = self.stage {
+            put_frame(&mut self.octets, stream, micros(time), true, data);
         }
     }
 
@@ -349,46 +480,12 @@ impl Push {
     }
 }
 
-/// RTMP's times, which have 32 bits and begin anywhere, in milliseconds from [`START`] on.
-#[derive(Debug, Default)]
-struct Clock {
-    /// Of the newest frame: as it was written, and from the beginning on.
-    newest: Option<(u32, i64)>,
-}
-
-impl Clock {
-    /// When a tag is shown. What is no frame, such as a header, has its time from the frames: encoders write zero into it, however
-    /// long they have been on.
-    fn at(&mut self, time: u32, is_frame: bool) -> i64 {
-        let (written, from_start) = self.newest.unwrap_or((time, START));
-        if !is_frame {
-            return from_start;
-        }
-        // Differences are right across the wrap after 49.7 days.
-        let since = i64::from(time.wrapping_sub(written).cast_signed());
-        let now = (from_start + since).max(0);
-        self.newest = Some((time, now));
-        now
-    }
+fn changed(what: &str, before: impl Display, now: impl Display) -> FlvError {
+    FlvError::Changed(format!("the {what} changed from {before} to {now}"))
 }
 
 fn micros(millis: i64) -> u64 {
     u64::try_from(millis.saturating_mul(1_000)).unwrap_or(0)
-}
-
-/// Appends a tag of FLV: header, payload, and the length of both.
-fn put_tag(octets: &mut Vec<u8>, kind: u8, time: i64, payload: &[u8]) {
-    // Messages are shorter than 2^24, and FLV's times wrap as RTMP's do.
-    let len = payload.len() as u32;
-    let [highest, time @ ..] = (time as u32).to_be_bytes();
-    octets.reserve(payload.len() + FLV_TAG_HEADER + 4);
-    octets.push(kind);
-    octets.extend_from_slice(&len.to_be_bytes()[1..]);
-    octets.extend(time);
-    octets.push(highest);
-    octets.extend([0, 0, 0]);
-    octets.extend_from_slice(payload);
-    octets.extend((len + FLV_TAG_HEADER as u32).to_be_bytes());
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Parameters {
     /// Octets of a length.
-    length_size: usize,
+    pub(super) length_size: usize,
     /// The parameter sets, with start codes.
     pub(super) sets: Bytes,
     is_hevc: bool,
@@ -72,6 +72,39 @@ impl Parameters {
 
     /// The frame with start codes, and with the parameter sets if it is a key frame without; `None` if it is malformed.
     pub(super) fn convert(&self, frame: &[u8], key: bool) -> Option<Bytes> {
+        let units = self.units(frame)?;
+        let mut converted = BytesMut::with_capacity(frame.len() + self.sets.len() + 64);
+        if key && !self.has_sequence(&units) {
+            converted.put_slice(&self.sets);
+        }
+        for unit in units {
+            converted.put_slice(&START_CODE);
+            converted.put_slice(unit);
+        }
+        Some(converted.freeze())
+    }
+
+    /// The key frame with the parameter sets before it, with lengths all through; `None` if it has its own, or is malformed.
+    pub(super) fn prepend(&self, frame: &[u8]) -> Option<Bytes> {
+        if self.has_sequence(&self.units(frame)?) {
+            return None;
+        }
+        let mut octets = BytesMut::with_capacity(frame.len() + self.sets.len() + 64);
+        for set in crate::annex_b::units(&self.sets) {
+            let length = set.len().to_be_bytes();
+            let (too_large, length) = length.split_at(length.len() - self.length_size);
+            if too_large.iter().any(|it| *it != 0) {
+                return None;
+            }
+            octets.put_slice(length);
+            octets.put_slice(set);
+        }
+        octets.put_slice(frame);
+        Some(octets.freeze())
+    }
+
+    /// The units of a frame; `None` if it is malformed.
+    fn units<'a>(&self, frame: &'a [u8]) -> Option<Vec<&'a [u8]>> {
         let mut units = Vec::new();
         let mut rest = frame;
         while !rest.is_empty() {
@@ -81,15 +114,11 @@ impl Parameters {
             units.push(unit);
             rest = after;
         }
-        let mut converted = BytesMut::with_capacity(frame.len() + self.sets.len() + 64);
-        if key && !units.iter().any(|unit| self.is_sequence(unit)) {
-            converted.put_slice(&self.sets);
-        }
-        for unit in units {
-            converted.put_slice(&START_CODE);
-            converted.put_slice(unit);
-        }
-        Some(converted.freeze())
+        Some(units)
+    }
+
+    fn has_sequence(&self, units: &[&[u8]]) -> bool {
+        units.iter().any(|unit| self.is_sequence(unit))
     }
 }
 
@@ -124,6 +153,13 @@ mod tests {
         let own = avc.convert(b"\0\0\0\x01\x67\0\0\0\x01\x65", true).unwrap();
         assert_eq!(own, &b"\0\0\0\x01\x67\0\0\0\x01\x65"[..]);
         assert_eq!(avc.convert(b"\0\0\0\x09\x65", false), None);
+        let key = avc.prepend(b"\0\0\0\x02\x65\x09").unwrap();
+        assert_eq!(
+            key,
+            &b"\0\0\0\x02\x67\x64\0\0\0\x01\x68\0\0\0\x02\x65\x09"[..]
+        );
+        assert_eq!(avc.prepend(b"\0\0\0\x01\x67\0\0\0\x01\x65"), None);
+        assert_eq!(avc.prepend(b"\0\0\0\x09\x65"), None);
 
         // Lengths of two octets; a video and a sequence parameter set, and a message, which is left out.
         let mut record = vec![1; 21];

@@ -16,6 +16,8 @@ pub(super) const AVC: Codec = Codec::Numbered(7);
 pub(super) const AAC: Codec = Codec::Numbered(10);
 pub(super) const NUMBERED_HEVC: Codec = Codec::Numbered(12);
 
+const FLV_TAG_HEADER: usize = 11;
+
 /// What a tag holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
@@ -244,6 +246,21 @@ fn frame(key: bool, offset: i32, data: Bytes) -> Body {
     }
 }
 
+/// Appends a tag of FLV: header, payload, and the length of both.
+pub(super) fn put_tag(octets: &mut Vec<u8>, kind: u8, time: i64, payload: &[u8]) {
+    // Messages are shorter than 2^24, and FLV's times wrap as RTMP's do.
+    let len = payload.len() as u32;
+    let [highest, time @ ..] = (time as u32).to_be_bytes();
+    octets.reserve(payload.len() + FLV_TAG_HEADER + 4);
+    octets.push(kind);
+    octets.extend_from_slice(&len.to_be_bytes()[1..]);
+    octets.extend(time);
+    octets.push(highest);
+    octets.extend([0, 0, 0]);
+    octets.extend_from_slice(payload);
+    octets.extend((len + FLV_TAG_HEADER as u32).to_be_bytes());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,5 +356,13 @@ mod tests {
         assert_eq!(parse(&[0x2f, 7]), expect(mp3, picture(true, 0, &[7])));
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(b"\x90Opu"), None);
+    }
+
+    #[test]
+    fn tags_are_as_flv_has_them() {
+        let mut tag = Vec::new();
+        put_tag(&mut tag, 9, 0x0102_0304, &[7, 8]);
+        let expected = [9, 0, 0, 2, 2, 3, 4, 1, 0, 0, 0, 7, 8, 0, 0, 0, 13];
+        assert_eq!(tag, expected);
     }
 }

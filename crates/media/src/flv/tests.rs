@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use super::clock::START;
 use super::*;
 use crate::nut::{NutClass, NutFrame, NutReader};
 
@@ -63,11 +64,11 @@ fn frames(octets: &[u8]) -> (NutReader, Vec<NutFrame>) {
     (reader, frames)
 }
 
-/// Pictures that ffmpeg decodes, and complaints.
-fn decoded(octets: &[u8]) -> (usize, String) {
+/// What ffmpeg makes of octets, and its complaints.
+fn ffmpeg(arguments: &[&str], octets: &[u8]) -> (Vec<u8>, String) {
     let mut child = Command::new("ffmpeg")
-        .args(["-loglevel", "error", "-f", "nut", "-i", "-"])
-        .args(["-f", "framecrc", "-"])
+        .args(["-loglevel", "error"])
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -78,9 +79,15 @@ fn decoded(octets: &[u8]) -> (usize, String) {
     let writer = std::thread::spawn(move || stdin.write_all(&octets));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    let lines = String::from_utf8(output.stdout).unwrap();
+    (output.stdout, String::from_utf8(output.stderr).unwrap())
+}
+
+/// Pictures that ffmpeg decodes, and complaints.
+fn decoded(octets: &[u8]) -> (usize, String) {
+    let (lines, complaints) = ffmpeg(&["-f", "nut", "-i", "-", "-f", "framecrc", "-"], octets);
+    let lines = String::from_utf8(lines).unwrap();
     let pictures = lines.lines().filter(|line| !line.starts_with('#')).count();
-    (pictures, String::from_utf8(output.stderr).unwrap())
+    (pictures, complaints)
 }
 
 const HEVC: (&str, &[u8], &[u8; 4]) = (
@@ -157,35 +164,110 @@ fn tags_of_old_codecs_stay_as_they_are() {
     assert_eq!(push.take_octets(), expected);
     push.take(AUDIO, 18_000_023, &Bytes::from_static(&[0xaf, 1, 7]))
         .unwrap();
-    // Another sample rate.
-    let other = Bytes::from_static(&[0xaf, 0, 0x11, 0x90]);
-    push.take(AUDIO, 0, &other).unwrap();
     let mut expected = Vec::new();
     put_tag(&mut expected, AUDIO, START + 23, &[0xaf, 1, 7]);
-    put_tag(&mut expected, AUDIO, START + 23, &other);
     assert_eq!(push.take_octets(), expected);
-    let sound = push.received().audio.clone().unwrap().to_string();
-    assert_eq!(sound, "AAC 48 kHz stereo");
 }
 
-/// Before the first frame, across the wrap after 49.7 days, and back.
-#[test]
-fn times_go_on_across_the_wrap() {
-    let mut clock = Clock::default();
-    assert_eq!(clock.at(0, false), 10_000);
-    assert_eq!(clock.at(u32::MAX - 9, true), 10_000);
-    assert_eq!(clock.at(30, true), 10_040);
-    assert_eq!(clock.at(u32::MAX - 19, true), 9_990);
-    assert_eq!(clock.at(0xff_ffff, true), 10_010 + 0xff_ffff);
-    assert_eq!(clock.at(5, false), 10_010 + 0xff_ffff);
+/// H.264 as FLV's first specification has it, 40 ms apart.
+fn avc_tags((config, frames): &(Vec<u8>, Vec<Vec<u8>>)) -> Vec<(u32, Bytes)> {
+    let tag = |head: [u8; 5], body: &[u8]| Bytes::from([&head, body].concat());
+    let mut tags = vec![(0, tag([0x17, 0, 0, 0, 0], config))];
+    for (number, frame) in frames.iter().enumerate() {
+        let first = if number % 10 == 0 { 0x17 } else { 0x27 };
+        tags.push((number as u32 * 40, tag([first, 1, 0, 0, 0], frame)));
+    }
+    tags
 }
 
+const AVC: (&str, &[u8]) = (
+    "-c:v libx264 -preset ultrafast -tune zerolatency -x264-params repeat-headers=0",
+    b"avcC",
+);
+
+/// Another size in the header alone, and back. ffmpeg copies as it does for ingest: what it has of later headers would be lost.
 #[test]
-fn tags_are_as_flv_has_them() {
-    let mut tag = Vec::new();
-    put_tag(&mut tag, 9, 0x0102_0304, &[7, 8]);
-    let expected = [9, 0, 0, 2, 2, 3, 4, 1, 0, 0, 0, 7, 8, 0, 0, 0, 13];
-    assert_eq!(tag, expected);
+fn new_headers_of_old_codecs_are_put_into_key_frames() {
+    let (options, config) = AVC;
+    let first = avc_tags(&encoded(options, config));
+    let second = avc_tags(&encoded(&format!("-s 160x96 {options}"), config));
+    let mut all = first.clone();
+    for (times, clip) in [(1_200, &second), (2_400, &first)] {
+        // Some encoders repeat their header before each key frame.
+        let header = clip[0].clone();
+        let parts = clip[1..]
+            .chunks(10)
+            .flat_map(|part| [std::slice::from_ref(&header), part]);
+        let tags = parts
+            .flatten()
+            .map(|(time, body)| (time + times, body.clone()));
+        all.extend(tags);
+    }
+    let mut push = push(&all);
+    let copied = ffmpeg(
+        &["-f", "flv", "-i", "-", "-c", "copy", "-f", "nut", "-"],
+        &push.take_octets(),
+    );
+    assert_eq!(copied.1, "");
+    assert_eq!(decoded(&copied.0), (90, String::new()));
+    let video = push.received().video.clone().unwrap();
+    assert_eq!(video.to_string(), "H.264 Constrained Baseline 320x180");
+    assert_eq!(push.received().malformed, 0);
+}
+
+/// Another sample rate, mono, another codec in AAC's place, pictures of another codec: each begins anew with both headers, and
+/// passes over what comes before a key frame.
+#[test]
+fn what_no_container_holds_has_a_successor() {
+    let opened = || {
+        let mut push = Push::default();
+        for (kind, body) in [(VIDEO, AVC_CONFIG), (AUDIO, AAC_CONFIG)] {
+            push.take(kind, 0, &Bytes::from_static(body)).unwrap();
+        }
+        push
+    };
+    let other = Bytes::from_static(&[0xaf, 0, 0x11, 0x88]);
+    let mut push = opened();
+    let why = push.take(AUDIO, 7_000, &other).unwrap_err();
+    assert_eq!(
+        why.to_string(),
+        "the sound changed from AAC 44.1 kHz stereo to AAC 48 kHz mono"
+    );
+    let mut next = push.successor(AUDIO);
+    next.take(AUDIO, 7_000, &other).unwrap();
+    let sound = Bytes::from_static(&[0xaf, 1, 7]);
+    let inter = Bytes::from_static(&[0x27, 1, 0, 0, 0, 7]);
+    let key = Bytes::from_static(&[0x17, 1, 0, 0, 0, 7]);
+    next.take(AUDIO, 7_000, &sound).unwrap();
+    next.take(VIDEO, 7_010, &inter).unwrap();
+    assert_eq!(next.container(), None);
+    next.take(VIDEO, 7_050, &key).unwrap();
+    next.take(AUDIO, 7_060, &sound).unwrap();
+    assert_eq!(next.container(), Some(Container::Flv));
+    let mut expected = FLV_HEADER.to_vec();
+    put_tag(&mut expected, VIDEO, START, AVC_CONFIG);
+    put_tag(&mut expected, AUDIO, START, &other);
+    put_tag(&mut expected, AUDIO, START, &other);
+    put_tag(&mut expected, VIDEO, START, &key);
+    put_tag(&mut expected, AUDIO, START + 10, &sound);
+    assert_eq!(next.take_octets(), expected);
+
+    let why = |kind, body: &'static [u8]| {
+        let taken = opened().take(kind, 0, &Bytes::from_static(body));
+        taken.map_err(|error| error.to_string())
+    };
+    // The same again, and one without octets, change nothing.
+    assert_eq!(why(AUDIO, AAC_CONFIG), Ok(()));
+    assert_eq!(why(AUDIO, &[0xaf, 0]), Ok(()));
+    let mp3 = "the sound changed from AAC to MP3";
+    assert_eq!(why(AUDIO, &[0x2f, 1]), Err(mp3.to_owned()));
+    let hevc = "the pictures changed from H.264 to HEVC";
+    assert_eq!(why(VIDEO, b"\x90hvc1\x01"), Err(hevc.to_owned()));
+    // Lengths of two octets, where ffmpeg reads four.
+    let mut short = AVC_CONFIG.to_vec();
+    short[9] = 0xfd;
+    let cut = opened().take(VIDEO, 0, &short.into());
+    assert!(matches!(cut, Err(FlvError::Changed(_))), "{cut:?}");
 }
 
 /// AV1 with Opus, whose header comes first.
@@ -205,14 +287,57 @@ fn sound_is_beside_the_pictures() {
     assert_eq!(&reader.streams()[1].codec[..], b"Opus");
     // What came with the header of the pictures is before the first of them.
     assert_eq!(frames.iter().filter(|it| it.stream == 1).count(), 30);
-    // Sound that begins later has no place.
-    let mut late = self::push(&tags(four_cc, &encoded(options, config)));
-    late.take(AUDIO, 2_000, &opus).unwrap();
-    for _ in 0..3 {
-        late.take(AUDIO, 2_000, &Bytes::from_static(b"\x91Opus\xfc"))
-            .unwrap();
+}
+
+/// Beside pictures that were announced alone: with a header, and once a packet is there. Without a header nobody could decode it.
+#[test]
+fn sound_that_begins_later_has_a_successor() {
+    let (options, config, four_cc) = AV1;
+    let av1 = tags(four_cc, &encoded(options, config));
+    let (options, config) = AVC;
+    let avc = avc_tags(&encoded(options, config));
+    let opus = b"\x90OpusOpusHead\x01\x02\x78\0\x80\xbb\0\0\0\0\0";
+    for (tags, header, packet, container, why) in [
+        (
+            &av1,
+            &opus[..],
+            &b"\x91Opus\xfc"[..],
+            Container::Nut,
+            "Opus 48 kHz stereo",
+        ),
+        (
+            &avc,
+            AAC_CONFIG,
+            &[0xaf, 1, 7],
+            Container::Flv,
+            "AAC 44.1 kHz stereo",
+        ),
+        (&avc, &[], &[0x2f, 7], Container::Flv, "MP3"),
+    ] {
+        let mut push = push(&tags[..15]);
+        let packet = Bytes::from_static(packet);
+        if !header.is_empty() {
+            push.take(AUDIO, 600, &packet).unwrap();
+            push.take(AUDIO, 600, &Bytes::from_static(header)).unwrap();
+        }
+        let error = push.take(AUDIO, 600, &packet).unwrap_err();
+        assert_eq!(error.to_string(), format!("the sound has begun, {why}"));
+        let mut next = push.successor(AUDIO);
+        for (time, body) in &tags[15..] {
+            next.take(AUDIO, *time, &packet).unwrap();
+            next.take(VIDEO, *time, body).unwrap();
+        }
+        assert_eq!(next.container(), Some(container));
+        assert_eq!(next.received().audio.as_ref().unwrap().to_string(), why);
+        // The key frame is the 20th picture, the 6th of these 15; ten follow, of which nine have sound before them.
+        let octets = next.take_octets();
+        if container == Container::Nut {
+            let (reader, frames) = frames(&octets);
+            assert_eq!(reader.streams().len(), 2);
+            assert_eq!(frames.iter().filter(|it| it.stream == 0).count(), 10);
+            assert_eq!(frames.iter().filter(|it| it.stream == 1).count(), 9);
+        }
     }
-    assert_eq!(late.take_notes().len(), 1);
 }
 
 #[test]
@@ -229,8 +354,6 @@ fn what_cannot_be_read_is_refused_by_name() {
     assert!(vvc.contains("vvc1 is not accepted"), "{vvc}");
     let mp3 = refused(&[(VIDEO, b"\x90av01\x81\0\0\0"), (AUDIO, &[0x2f, 1])]);
     assert!(mp3.contains("audio codec MP3"), "{mp3}");
-    let changed = refused(&[(VIDEO, AVC_CONFIG), (VIDEO, b"\x90hvc1\x01")]);
-    assert!(changed.contains("to HEVC: connect again"), "{changed}");
 }
 
 /// A track that nobody announced is waited for half a second, one that was announced no longer, and nothing without end.

@@ -73,12 +73,36 @@ impl VideoCodec {
     }
 }
 
+/// What becomes of a header in FLV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Follow {
+    /// ffmpeg gets it: it is the first.
+    HandOn,
+    /// The key frames get what it says.
+    InFrames,
+    /// Its frames cannot be read by what ffmpeg has.
+    Anew,
+    /// It is not understood.
+    Malformed,
+}
+
+/// A header that ffmpeg has.
+#[derive(Clone, Debug)]
+struct HandedOn {
+    /// `None` if it is not understood.
+    parameters: Option<Parameters>,
+    /// Whether another one came since.
+    is_old: bool,
+}
+
 /// The pictures.
 #[derive(Debug)]
 pub(super) struct VideoTrack {
     pub(super) codec: Codec,
     known: Option<VideoCodec>,
     parameters: Option<Parameters>,
+    /// In FLV: what ffmpeg has from the header.
+    handed_on: Option<HandedOn>,
     /// Sequence header of AV1, as a whole OBU.
     sequence: Bytes,
     /// What the newest header says.
@@ -91,6 +115,7 @@ impl VideoTrack {
             codec,
             known: VideoCodec::of(codec),
             parameters: None,
+            handed_on: None,
             sequence: Bytes::new(),
             picture: None,
         }
@@ -110,6 +135,47 @@ impl VideoTrack {
             }
             _ => true,
         }
+    }
+
+    /// The same after `config`, if there is any.
+    pub(super) fn with(mut self, config: Option<&Bytes>) -> Self {
+        config.map(|config| self.configure(config));
+        self
+    }
+
+    /// Whether a key frame could be decoded.
+    pub(super) const fn is_ready(&self) -> bool {
+        match self.known {
+            Some(VideoCodec::Avc | VideoCodec::Hevc) => self.parameters.is_some(),
+            Some(VideoCodec::Av1 | VideoCodec::Vp9) | None => true,
+        }
+    }
+
+    /// Takes a header of FLV, and decides what becomes of it.
+    pub(super) fn follow(&mut self, config: &Bytes) -> Follow {
+        let is_understood = self.configure(config);
+        let parameters = self.parameters.clone().filter(|_| is_understood);
+        let Some(handed_on) = &mut self.handed_on else {
+            let is_old = false;
+            self.handed_on = Some(HandedOn { parameters, is_old });
+            return Follow::HandOn;
+        };
+        let Some(now) = parameters else {
+            return Follow::Malformed;
+        };
+        let first = handed_on.parameters.as_ref();
+        if first.is_some_and(|first| first.length_size != now.length_size) {
+            return Follow::Anew;
+        }
+        handed_on.is_old |= first != Some(&now);
+        Follow::InFrames
+    }
+
+    /// A key frame of FLV with the parameter sets that ffmpeg has not from the header; `None` if it stays as it is.
+    pub(super) fn with_new_parameters(&self, frame: &[u8]) -> Option<Bytes> {
+        let is_old = self.handed_on.as_ref().is_some_and(|it| it.is_old);
+        let parameters = self.parameters.as_ref().filter(|_| is_old)?;
+        parameters.prepend(frame)
     }
 
     fn set(&mut self, parameters: Option<Parameters>, read: fn(&[u8]) -> Option<Picture>) -> bool {
@@ -271,11 +337,24 @@ impl AudioTrack {
             }
             Some(AudioCodec::Ac3) | None => return false,
         };
-        let differs = !self.config.is_empty() && self.config != config;
-        if sound.is_some() {
-            (self.config, self.sound) = (config, sound);
+        if sound.is_none() {
+            return false;
         }
+        let differs = !self.config.is_empty() && self.config != config;
+        (self.config, self.sound) = (config, sound);
         differs
+    }
+
+    /// The same after `config`, if there is any, and a frame.
+    pub(super) fn with(mut self, config: Option<&Bytes>, frame: &[u8]) -> Self {
+        config.map(|config| self.configure(config));
+        self.look(frame);
+        self
+    }
+
+    /// Whether a decoder could begin. What only ffmpeg knows, it is left to.
+    pub(super) const fn is_ready(&self) -> bool {
+        self.known.is_none() || self.sound.is_some()
     }
 
     /// Learns from a frame what no header said.

@@ -69,6 +69,12 @@ impl Recorded {
     fn stream(&self, kind: StreamKind) -> Option<&StreamInfo> {
         self.streams.iter().find(|stream| stream.kind == kind)
     }
+
+    /// Form of the sound that its catalogue names.
+    fn sound(&self) -> Option<Form> {
+        let stream = self.stream(StreamKind::Audio)?;
+        Some(Form::of(stream, stream.rungs.first()?))
+    }
 }
 
 /// One file, with the form of each of its streams.
@@ -77,6 +83,15 @@ struct Part {
     output: Output,
     destination: Destination,
     streams: Vec<(StreamKind, Form)>,
+    /// The sound that the catalogue named when it was opened.
+    sound: Option<Form>,
+}
+
+impl Part {
+    fn form(&self, kind: StreamKind) -> Option<&Form> {
+        let mut streams = self.streams.iter();
+        streams.find_map(|(known, form)| (*known == kind).then_some(form))
+    }
 }
 
 #[derive(Debug)]
@@ -136,13 +151,18 @@ impl Writer {
             return Ok(());
         };
         if let Some(part) = &self.state.part {
-            let known = part.streams.iter().find(|(known, _)| *known == kind);
-            match known {
+            let is_picture = kind == StreamKind::Video;
+            let has_pictures = part.form(StreamKind::Video).is_some();
+            match part.form(kind) {
+                _ if is_picture && recorded.frame.key && self.is_sound_other(part, &recorded) => {
+                    self.change(StreamKind::Audio, &form)?;
+                }
                 // The file has no such stream: it came too late.
                 None => return Ok(()),
-                Some((_, known)) if *known == form => return self.write(&recorded),
-                Some((_, known)) if self.goes_on(known, &form) => return self.write(&recorded),
-                Some(_) if !recorded.frame.key => return Ok(()),
+                Some(known) if *known == form => return self.write(&recorded),
+                Some(known) if self.goes_on(known, &form) => return self.write(&recorded),
+                // Other sound waits for the key frame with which the next file begins.
+                Some(_) if !recorded.frame.key || (has_pictures && !is_picture) => return Ok(()),
                 Some(_) => self.change(kind, &form)?,
             }
         }
@@ -153,6 +173,14 @@ impl Writer {
         }
     }
 
+    /// Whether the catalogue of `recorded` names other sound than the file has. What standard output lacks it goes on without.
+    fn is_sound_other(&self, part: &Part, recorded: &Recorded) -> bool {
+        let sound = recorded.sound();
+        let is_recorded = self.kinds.contains(&StreamKind::Audio);
+        let can_begin = part.sound.is_some() || self.destination.place != Place::Standard;
+        is_recorded && can_begin && sound.is_some() && sound != part.sound
+    }
+
     /// Whether pictures of another size may follow in one stream: players of a pipe and of bare H.264 go by the parameters within.
     fn goes_on(&self, known: &Form, next: &Form) -> bool {
         self.destination.place == Place::Standard && known.codec == next.codec
@@ -161,9 +189,12 @@ impl Writer {
     /// Ends the file, as its streams take another form.
     fn change(&mut self, kind: StreamKind, form: &Form) -> Result<(), WriteError> {
         if self.destination.place == Place::Standard {
+            let what = match kind {
+                StreamKind::Video => form.codec.as_str(),
+                _ => "other sound",
+            };
             let error = anyhow::anyhow!(
-                "the publisher changed over to {}, which standard output cannot take in mid-stream: start again",
-                form.codec
+                "the publisher changed over to {what}, which standard output cannot take in mid-stream: start again"
             );
             return Err(WriteError::Other(error));
         }
@@ -215,6 +246,7 @@ impl Writer {
             .filter_map(|(stream, rung, _)| Some((stream.kind, silence(stream, rung)?)))
             .collect();
         let mut part = self.open(&sources).map_err(WriteError::Other)?;
+        part.sound = waiting.first().and_then(Recorded::sound);
         if self.destination.container.wrapping != Wrapping::Bare {
             let streams = sources.iter();
             let streams =
@@ -306,6 +338,7 @@ impl Writer {
             output,
             destination,
             streams: streams.collect(),
+            sound: None,
         })
     }
 

@@ -44,8 +44,12 @@ impl Publication {
     /// what ffmpeg still holds of a live stream is worth less than that the next one is taken.
     pub(super) async fn run(self, pushed: Pushed) {
         let name = pushed.admitted.name().to_string();
+        let seen = pushed.seen.clone();
         let why = match self.publish(pushed, &name).await {
-            Ok(left) => left.to_owned(),
+            Ok(left) => {
+                let changed = seen.and_then(|seen| seen.get().changed);
+                changed.map_or_else(|| left.to_owned(), |it| format!("{it}; it begins anew"))
+            }
             Err(error) => format!("{error:#}").replace('\n', "; "),
         };
         let object = json!({ "event": "ended", "name": name, "why": why });
@@ -55,8 +59,9 @@ impl Publication {
     /// Returns how the pusher left.
     async fn publish(&self, pushed: Pushed, name: &str) -> anyhow::Result<&'static str> {
         let source = (pushed.protocol, pushed.from);
-        // Held until this function returns.
+        // Held until this function returns, and the octets no shorter than the name is published: their pusher may begin anew then.
         let admitted = pushed.admitted;
+        let mut octets = pushed.octets;
         let (reader, writer) = std::io::pipe()?;
         let writer = pipe::Sender::from_owned_fd(writer.into())?;
         let media = Media {
@@ -72,7 +77,7 @@ impl Publication {
         };
         let mut carrying = pin!(async {
             tokio::select! {
-                left = carry(pushed.octets, writer, &admitted) => left,
+                left = carry(&mut octets, writer, &admitted) => left,
                 () = admitted.given_away() => "its pusher fell silent, and another one came",
             }
         });

@@ -11,7 +11,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use namecast_media::flv::Push;
+use namecast_media::flv::{FlvError, Push};
 use namecast_units::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -30,12 +30,15 @@ const MAX_CONNECTIONS: usize = 64;
 const MAX_GREETING: Duration = Duration::from_secs(5);
 /// How long somebody may then take to push something.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// How long it may take after a change in mid-stream until a key frame comes: longer than x264's longest distance, 250 frames.
+const MAX_KEY_WAIT: Duration = Duration::from_secs(20);
 /// How long somebody who was refused has to hear why.
 const MAX_FAREWELL: Duration = Duration::from_secs(1);
 /// Octets that wait for whoever publishes a stream; the pusher waits where there are more.
 const BUFFERED: usize = 1 << 18;
 /// Octets read from a connection at once.
 const READ_SIZE: usize = 1 << 16;
+
 /// Listens until it is dropped, which ends its connections, too.
 #[derive(Debug)]
 pub struct RtmpListener {
@@ -160,66 +163,102 @@ impl Connection {
         while matches!(self.stream.read(&mut self.octets).await, Ok(count) if count > 0) {}
     }
 
-    /// Carries what is pushed until the pusher leaves or nobody reads it any more.
+    /// Carries what is pushed until the pusher leaves or nobody reads it any more. What changes in mid-stream and no container can
+    /// hold is handed over as a stream of its own, under the same name.
     async fn carry(
         &mut self,
         admitted: Admitted,
         from: SocketAddr,
         gate: &Gate,
     ) -> Result<(), Refusal> {
-        let name = admitted.name().clone();
+        let mut push = Push::default();
+        let mut max_silence = MAX_SILENCE;
+        loop {
+            let stream = Stream {
+                push: &mut push,
+                admitted: &admitted,
+                from,
+                gate,
+                max_silence,
+            };
+            let Some(next) = self.carry_one(stream).await? else {
+                return Ok(());
+            };
+            push = next;
+            max_silence = MAX_KEY_WAIT;
+        }
+    }
+
+    /// Returns the push that follows, if any.
+    async fn carry_one(&mut self, stream: Stream<'_>) -> Result<Option<Push>, Refusal> {
+        let Stream { push, gate, .. } = stream;
+        let name = stream.admitted.name();
         let (ours, theirs) = tokio::io::duplex(BUFFERED);
         let (mut unread, mut to): (ReadHalf<_>, WriteHalf<_>) = tokio::io::split(ours);
-        let mut waiting = Some((admitted, theirs));
-        let mut push = Push::default();
+        let mut waiting = Some(theirs);
         let seen = Seen::default();
-        let mut watch = Watch::new();
-        while self.take_events(&mut push)? {
-            seen.set(push.received());
+        let mut watch = Watch::new(stream.max_silence);
+        loop {
+            let step = self.take_events(push)?;
+            let mut received = push.received().clone();
+            if let Step::Changed(why, _) = &step {
+                received.changed = Some(why.clone());
+            }
+            seen.set(&received);
             for sentence in push.take_notes() {
-                gate.note(&name, sentence);
+                gate.note(name, sentence);
             }
             if let Some(container) = push.container()
-                && let Some((admitted, octets)) = waiting.take()
+                && let Some(octets) = waiting.take()
             {
                 let pushed = Pushed {
-                    admitted,
+                    admitted: stream.admitted.clone(),
                     octets: Box::new(octets),
                     container,
                     protocol: PROTOCOL,
-                    from,
+                    from: stream.from,
                     seen: Some(seen.clone()),
                 };
                 if !gate.hand_over(pushed).await {
-                    return Ok(());
+                    return Ok(None);
                 }
             }
+            match step {
+                Step::Over => return Ok(None),
+                Step::Changed(_, next) if waiting.is_some() => return Ok(Some(*next)),
+                Step::GoesOn | Step::Changed(..) => {}
+            }
             if to.write_all(&push.take_octets()).await.is_err() {
-                return Ok(());
+                return Ok(None);
+            }
+            if let Step::Changed(_, next) = step {
+                stream.admitted.count_change();
+                // Ends it, and waits until it is published no more.
+                let _ = to.shutdown().await;
+                let _ = timeout(MAX_SILENCE, unread.read_u8()).await;
+                return Ok(Some(*next));
             }
             tokio::select! {
                 received = self.receive() => if !received? {
-                    return Ok(());
+                    return Ok(None);
                 },
                 // Nothing is ever sent this way: it ends when the other end is dropped.
-                _ = unread.read_u8() => return Ok(()),
+                _ = unread.read_u8() => return Ok(None),
                 () = sleep_until(watch.next()), if waiting.is_some() => {
                     let obstacle = push.received().obstacle().to_owned();
                     if watch.is_over() {
                         return Err(Refusal::Malformed(obstacle));
                     }
-                    gate.note(&name, obstacle);
-                    if let Some((admitted, _)) = &waiting {
-                        admitted.set_silent(true);
-                    }
+                    gate.note(name, obstacle);
+                    stream.admitted.set_silent(true);
                 }
             }
         }
-        Ok(())
     }
 
-    /// Has everything that came become octets of a container. Returns false once the pusher has finished.
-    fn take_events(&mut self, push: &mut Push) -> Result<bool, Refusal> {
+    /// Has everything that came become octets of a container.
+    fn take_events(&mut self, push: &mut Push) -> Result<Step, Refusal> {
+        let refused = |error: FlvError| Refusal::Codec(error.to_string());
         while let Some(event) = self.session.next_event() {
             match event {
                 SessionEvent::Metadata { video, audio } => push.announce(video, audio),
@@ -227,14 +266,19 @@ impl Connection {
                     kind,
                     time,
                     payload,
-                } => {
-                    let taken = push.take(kind, time, &payload);
-                    taken.map_err(|error| Refusal::Codec(error.to_string()))?;
-                }
-                SessionEvent::Publish { .. } | SessionEvent::Over => return Ok(false),
+                } => match push.take(kind, time, &payload) {
+                    Ok(()) => {}
+                    Err(FlvError::Changed(why)) => {
+                        let mut next = push.successor(kind);
+                        next.take(kind, time, &payload).map_err(refused)?;
+                        return Ok(Step::Changed(why, Box::new(next)));
+                    }
+                    Err(error) => return Err(refused(error)),
+                },
+                SessionEvent::Publish { .. } | SessionEvent::Over => return Ok(Step::Over),
             }
         }
-        Ok(true)
+        Ok(Step::GoesOn)
     }
 
     /// Receives once, and answers. Returns false if the peer has left.
@@ -253,16 +297,36 @@ impl Connection {
     }
 }
 
+/// One stream of a connection.
+struct Stream<'a> {
+    push: &'a mut Push,
+    admitted: &'a Admitted,
+    from: SocketAddr,
+    gate: &'a Gate,
+    /// How long may pass until it begins.
+    max_silence: Duration,
+}
+
+/// How a stream goes on after what came.
+enum Step {
+    GoesOn,
+    Over,
+    /// Why it ends, and what follows it.
+    Changed(String, Box<Push>),
+}
+
 /// Watches over somebody who has pushed nothing yet that could be read.
 struct Watch {
     since: Instant,
+    max_silence: Duration,
     has_said: bool,
 }
 
 impl Watch {
-    fn new() -> Self {
+    fn new(max_silence: Duration) -> Self {
         Self {
             since: Instant::now(),
+            max_silence,
             has_said: false,
         }
     }
@@ -271,7 +335,7 @@ impl Watch {
     fn next(&self) -> Instant {
         self.since
             + if self.has_said {
-                MAX_SILENCE
+                self.max_silence
             } else {
                 FIRST_FRAME
             }

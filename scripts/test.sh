@@ -14,9 +14,9 @@ cd "$(dirname "$0")/.."
 
 first_steps=(lock format tidy page web build)
 last_steps=(lint doc browser)
-all_steps=("${first_steps[@]}" unit interop doors inputs "${last_steps[@]}")
+all_steps=("${first_steps[@]}" unit interop doors "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
-more_steps=(deny)
+more_steps=(deny inputs)
 steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -142,7 +142,7 @@ run_all() {
   is_built=1
   apart=$(mktemp -d)
   : >"$apart/unit.output"
-  beside interop doors inputs &
+  beside interop doors &
   others=$!
   # In a process group of its own, which is ended as a whole.
   set -m

@@ -57,7 +57,7 @@ fn of_file(path: &Path) -> Option<&'static str> {
     (metadata.len() == 0).then_some("the file is empty")
 }
 
-/// What it means that an MP4 has no index: its first box tells whether it is one at all.
+/// Returns what a missing index means: the first box says if the file is an MP4 at all.
 fn of_mp4(path: Option<&Path>) -> &'static str {
     let mut head = [0; 8];
     let read = path.and_then(|path| File::open(path).ok()?.read_exact(&mut head).ok());

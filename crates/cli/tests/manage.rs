@@ -204,7 +204,7 @@ fn routes_strategies_and_the_content_store_are_managed_by_commands() {
         "route add /a udp4://127.0.0.1:9 --origin client --no-inherit",
     );
     let listed = json(home, "route list");
-    assert_eq!(routes(&listed), [("/a", 65, 0, 0), ("/a", 255, 7, 1)]);
+    assert_eq!(routes(&listed), [("/a", 65, 0, 0), ("/a", 255, 7, 5)]);
     let table = told(home, "route list");
     assert!(
         table.contains("udp4://127.0.0.1:9") && table.contains("static"),

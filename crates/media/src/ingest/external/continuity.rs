@@ -59,15 +59,15 @@ impl Continuity {
     /// Puts a packet into its place. Decoding times of a stream never go back.
     pub(super) fn place(&mut self, packet: &mut Packet) {
         let known = self.tracks.get(packet.stream).copied().flatten();
-        let others = self.tracks.iter().flatten().map(|track| track.shift);
+        let mut others = self.tracks.iter().flatten().map(|track| track.shift);
         let shift = match known {
-            None => others.last().unwrap_or(0),
+            None => others.next_back().unwrap_or(0),
             Some(track) if self.is_jump(&track, packet) => {
                 let expected = track.last + track.duration;
                 let lands_near =
                     |shift: &i64| moved(packet.dts, *shift).abs_diff(expected) <= SAME_JUMP;
                 let needed = difference(expected, packet.dts);
-                others.filter(lands_near).last().unwrap_or(needed)
+                others.rfind(lands_near).unwrap_or(needed)
             }
             Some(track) => track.shift,
         };

@@ -319,6 +319,39 @@ impl Demuxer {
             streams.truncate(1);
             streams.push(encoded_sound(channels));
         }
+        let first = self.first_packets(&streams);
+        if first.is_empty() {
+            return Err(self.unreadable());
+        }
+        // What it says of the way in, people need not hear: the input was understood.
+        self.heard = self.reading.lines_said();
+        let times = || first.iter().map(|packet| packet.dts);
+        let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
+        if self.kind == Kind::File && Duration::from_micros(span) > MAX_SPAN {
+            self.cut();
+            return Err(IngestError::Times(self.label.clone()));
+        }
+        for (number, stream) in streams.iter_mut().enumerate() {
+            if matches!(stream.class, NutClass::Video(..)) {
+                let pictures = first.iter().filter(|packet| packet.stream == number);
+                stream.decode_delay = stream.decode_delay.max(reorder_depth(pictures));
+            }
+        }
+        let description = self.described();
+        if self.kind == Kind::File {
+            self.continuity.gaps = Gaps::of_file(&description.format);
+        }
+        Ok(Opened {
+            demuxer: self,
+            streams,
+            first,
+            depth,
+            description,
+        })
+    }
+
+    /// Takes packets until it is known what the input holds.
+    fn first_packets(&mut self, streams: &[NutStream]) -> Vec<Packet> {
         let is_video = |packet: &Packet| {
             let class = streams.get(packet.stream).map(|stream| stream.class);
             matches!(class, Some(NutClass::Video(..)))
@@ -362,34 +395,7 @@ impl Demuxer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        if first.is_empty() {
-            return Err(self.unreadable());
-        }
-        // What it says of the way in, people need not hear: the input was understood.
-        self.heard = self.reading.lines_said();
-        let times = || first.iter().map(|packet| packet.dts);
-        let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
-        if self.kind == Kind::File && Duration::from_micros(span) > MAX_SPAN {
-            self.cut();
-            return Err(IngestError::Times(self.label.clone()));
-        }
-        for (number, stream) in streams.iter_mut().enumerate() {
-            if matches!(stream.class, NutClass::Video(..)) {
-                let pictures = first.iter().filter(|packet| packet.stream == number);
-                stream.decode_delay = stream.decode_delay.max(reorder_depth(pictures));
-            }
-        }
-        let description = self.described();
-        if self.kind == Kind::File {
-            self.continuity.gaps = Gaps::of_file(&description.format);
-        }
-        Ok(Opened {
-            demuxer: self,
-            streams,
-            first,
-            depth,
-            description,
-        })
+        first
     }
 
     /// Returns what ffmpeg says of the input, which it prints about when the first packet comes.

@@ -87,7 +87,7 @@ impl Joiner {
             let mut lines = stream.lines.iter().take(MAX_SKIPPED);
             if let Some(skipped) = lines.position(|line| line.size == size) {
                 stream.without = 0;
-                return stream.lines.drain(..=skipped).last();
+                return stream.lines.drain(..=skipped).next_back();
             }
             if stream.lines.len() >= MAX_SKIPPED || stream.without > MAX_WITHOUT {
                 return None;

@@ -29,7 +29,8 @@ fn a_publisher_whose_clock_jumps_is_shown_again_within_half_a_second() {
             stage.assert_decodable();
             assert_eq!(stage.stats().rejoins, 0);
             let offset = stage.stats().clock_offset_ms.unwrap();
-            assert!((offset - micros as f64 / 1e3).abs() <= 1.0, "{offset}");
+            // Streams run on a time of their own, whatever the clock does.
+            assert!(offset.abs() <= 1.0, "{offset}");
         }
     }
 }

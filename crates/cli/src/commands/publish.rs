@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
 use super::claiming::{ClaimedName, Claiming};
-use super::publishing::{Happened, Manner, Publishing};
+use super::publishing::{Figures, Happened, Manner, Publishing};
 use super::uplink::Uplink;
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
@@ -167,20 +167,14 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         taken = claimed.taken() => return Err(taken),
     };
     introduce(&mut progress, &run, &publishing, &name, &input)?;
-    let mut has_told_refusal = false;
-    let mut tick = tokio::time::interval(FIGURES_INTERVAL);
+    let (mut has_told, mut tick) = (false, tokio::time::interval(FIGURES_INTERVAL));
     let outcome = loop {
         tokio::select! {
             happened = publishing.next() => match happened {
                 Happened::Frame => {}
                 Happened::Trouble(text) => progress.say(&text),
                 Happened::Over(outcome) => {
-                    progress.say("End of input");
-                    // Whoever watches may still fetch the last frames.
-                    tokio::select! {
-                        () = tokio::time::sleep(LINGER) => {}
-                        () = stop.wait() => {}
-                    }
+                    linger(&mut stop, &mut progress).await;
                     break outcome;
                 }
             },
@@ -188,11 +182,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                 let figures = publishing.figures().await;
                 stats.set_problem("input", publishing.problem());
                 stats.write(&figures, false)?;
-                let refusal = figures.last_refusal.as_ref().filter(|_| !has_told_refusal);
-                if let Some(refusal) = refusal {
-                    progress.say(&format!("Frames are left out: {refusal}"));
-                    has_told_refusal = true;
-                }
+                has_told |= tell_refusal(&figures, has_told, &mut progress);
                 progress.show(&figures.line());
             }
             (_, text) = uplink.changed() => progress.say_once(&text),
@@ -208,10 +198,27 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;
-    outcome?;
-    uplink.ensure_was_up()?;
+    outcome.and_then(|()| uplink.ensure_was_up())?;
     anyhow::ensure!(claimed.was_registered(), NEVER_REGISTERED);
     Ok(())
+}
+
+/// Lets whoever watches fetch the last frames.
+async fn linger(stop: &mut Stop, progress: &mut ProgressLine) {
+    progress.say("End of input");
+    tokio::select! {
+        () = tokio::time::sleep(LINGER) => {}
+        () = stop.wait() => {}
+    }
+}
+
+/// Says why frames are left out, unless that was said. Returns whether it was said now.
+fn tell_refusal(figures: &Figures, has_told: bool, progress: &mut ProgressLine) -> bool {
+    let refusal = figures.last_refusal.as_ref().filter(|_| !has_told);
+    if let Some(refusal) = refusal {
+        progress.say(&format!("Frames are left out: {refusal}"));
+    }
+    refusal.is_some()
 }
 
 /// A length of segments.

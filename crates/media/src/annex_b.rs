@@ -3,6 +3,8 @@
 use h264_reader::nal::sps::SeqParameterSet;
 use h264_reader::rbsp::{BitReader, decode_nal};
 
+use crate::headers::{self, Picture};
+
 /// Type of a sequence parameter set (table 7-1).
 pub(crate) const SEQUENCE_PARAMETERS: u8 = 7;
 
@@ -29,31 +31,21 @@ pub(crate) fn is_of(unit: &[u8], kind: u8) -> bool {
     unit.first().is_some_and(|octet| octet & 0x1f == kind)
 }
 
-/// Width and height in pixels, by the first sequence parameter set among these units.
-pub(crate) fn picture_size(frame: &[u8]) -> Option<(u32, u32)> {
-    parameters(frame)?.pixel_dimensions().ok()
+/// What the first sequence parameter set among these units says of the pictures.
+pub(crate) fn picture(frame: &[u8]) -> Option<Picture> {
+    headers::h264(sequence_parameters(frame)?)
 }
 
 /// Width of a pixel over its height, by the first sequence parameter set among these units, if that states it.
 pub(crate) fn pixel_aspect(frame: &[u8]) -> Option<(u32, u32)> {
-    let (width, height) = parameters(frame)?
-        .vui_parameters?
-        .aspect_ratio_info?
-        .get()?;
+    let bits = decode_nal(sequence_parameters(frame)?).ok()?;
+    let set = SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()?;
+    let (width, height) = set.vui_parameters?.aspect_ratio_info?.get()?;
     Some((width.into(), height.into()))
 }
 
-/// Returns how many pictures are decoded at most before one that is shown before them, if the first sequence parameter set among
-/// these units states it.
-pub(crate) fn reordered_pictures(frame: &[u8]) -> Option<u64> {
-    let restrictions = parameters(frame)?.vui_parameters?.bitstream_restrictions?;
-    Some(restrictions.max_num_reorder_frames.into())
-}
-
-fn parameters(frame: &[u8]) -> Option<SeqParameterSet> {
-    let set = units(frame).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
-    let bits = decode_nal(set).ok()?;
-    SeqParameterSet::from_bits(BitReader::new(&bits[..])).ok()
+fn sequence_parameters(frame: &[u8]) -> Option<&[u8]> {
+    units(frame).find(|unit| is_of(unit, SEQUENCE_PARAMETERS))
 }
 
 #[cfg(test)]
@@ -70,9 +62,10 @@ mod tests {
             b"\0\0\x01\x65\x88",
         ]
         .concat();
-        assert_eq!(picture_size(&frame), Some((640, 360)));
-        assert_eq!(picture_size(&frame[..14]), None);
-        assert_eq!(picture_size(b"\0\0\x01\x65"), None);
+        let size = |frame: &[u8]| picture(frame).map(|it| (it.width, it.height));
+        assert_eq!(size(&frame), Some((640, 360)));
+        assert_eq!(size(&frame[..14]), None);
+        assert_eq!(size(b"\0\0\x01\x65"), None);
     }
 
     #[test]

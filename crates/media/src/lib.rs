@@ -14,6 +14,7 @@ mod headers;
 pub mod ingest;
 pub mod nut;
 pub mod package;
+mod parameters;
 pub mod record;
 pub mod streams;
 pub mod voice;

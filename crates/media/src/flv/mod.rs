@@ -12,7 +12,6 @@
 //! No socket and no RTMP here: whoever has them hands over what came.
 
 mod clock;
-mod parameters;
 mod tag;
 mod track;
 

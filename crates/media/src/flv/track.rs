@@ -3,11 +3,11 @@
 use bytes::Bytes;
 
 use super::FlvError;
-use super::parameters::Parameters;
 use super::tag::{AAC, AVC, Codec, NUMBERED_HEVC};
 use crate::found::{FoundAudio, FoundVideo};
 use crate::headers::{self, Picture, Sound};
 use crate::nut::{NutClass, NutStream};
+use crate::parameters::Parameters;
 
 /// Names of codecs in FLV's first specification, appendix E.4.2.1 and E.4.3.1.
 const SOUNDS: [&str; 16] = [
@@ -179,6 +179,7 @@ impl VideoTrack {
     }
 
     fn set(&mut self, parameters: Option<Parameters>, read: fn(&[u8]) -> Option<Picture>) -> bool {
+        let parameters = parameters.filter(|it| !it.sets.is_empty());
         let is_understood = parameters.is_some();
         if let Some(parameters) = parameters {
             self.picture = parameters.sequence().and_then(read);

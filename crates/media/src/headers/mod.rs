@@ -6,4 +6,4 @@ mod sound;
 #[cfg(feature = "whip")]
 pub(crate) use picture::vp8;
 pub(crate) use picture::{Picture, av1, av1_sequence_header, av1_whole, h264, hevc, vp9};
-pub(crate) use sound::{Sound, aac, ac3, flac, opus};
+pub(crate) use sound::{AAC_RATES, Sound, aac, ac3, flac, opus};

@@ -27,7 +27,7 @@ impl Sound {
 }
 
 /// Sampling frequencies by index: ISO/IEC 14496-3, table 1.18.
-const AAC_RATES: [u32; 13] = [
+pub(crate) const AAC_RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
     7_350,
 ];

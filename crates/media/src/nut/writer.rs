@@ -11,7 +11,7 @@ use super::{
     FILE_ID, FLAG_CHECKSUM, FLAG_CODED, FLAG_CODED_PTS, FLAG_KEY, FLAG_SIZE_MSB, FLAG_STREAM_ID,
     INFO_START, MAIN_START, NutClass, NutStream, STREAM_START, SYNC_START,
 };
-use crate::annex_b::reordered_pictures;
+use crate::annex_b::picture;
 
 const VERSION: u64 = 3;
 /// Octets between two sync points at most; there is one before each frame.
@@ -174,7 +174,9 @@ pub(crate) fn published(stream: &StreamInfo, rung: &Rung, first: &[u8]) -> NutSt
         // At a varying frame rate the delay says little of the number.
         decode_delay: match rung.reorder_delay {
             0 => 0,
-            _ => reordered_pictures(first).unwrap_or(rung.reorder_depth()),
+            _ => picture(first)
+                .and_then(|it| it.reorder)
+                .unwrap_or(rung.reorder_depth()),
         },
     }
 }

@@ -1,85 +1,53 @@
-//! H.264 in the two forms in which it comes: with start codes (ITU-R H.264, Annex B), or with lengths (ISO 14496-15), which
+//! H.264 in the two forms in which it comes: with start codes (ITU-T H.264, Annex B), or with lengths (ISO 14496-15), which
 //! leaves the parameter sets out of the frames.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::annex_b::{SEQUENCE_PARAMETERS, is_of, units};
-
-const START_CODE: &[u8] = &[0, 0, 0, 1];
+use crate::parameters::Parameters;
 
 /// Brings frames into Annex B form, each key frame with its parameter sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct AnnexB {
-    /// Octets of a length; 0: frames have start codes.
-    length_size: usize,
-    /// The parameter sets, with start codes.
-    parameters: Bytes,
+pub(super) enum AnnexB {
+    /// Frames have start codes; these are the parameter sets.
+    StartCodes(Bytes),
+    /// Frames have lengths.
+    Lengths(Parameters),
 }
 
 impl AnnexB {
     /// By the parameters of the stream; `None` if they are no valid ones.
     pub(super) fn new(parameters: &Bytes) -> Option<Self> {
-        if parameters.first() != Some(&1) {
-            return Some(Self {
-                length_size: 0,
-                parameters: parameters.clone(),
-            });
+        match parameters.first() {
+            Some(1) => Parameters::avc(parameters).map(Self::Lengths),
+            _ => Some(Self::StartCodes(parameters.clone())),
         }
-        let length_size = usize::from(parameters.get(4)? & 3) + 1;
-        let mut sets = BytesMut::new();
-        let mut at = 5;
-        for mask in [0x1f, 0xff] {
-            let count = parameters.get(at)? & mask;
-            at += 1;
-            for _ in 0..count {
-                let length = parameters.get(at..at + 2)?;
-                let length = usize::from(u16::from_be_bytes([length[0], length[1]]));
-                sets.put_slice(START_CODE);
-                sets.put_slice(parameters.get(at + 2..at + 2 + length)?);
-                at += 2 + length;
-            }
+    }
+
+    /// The parameter sets, with start codes.
+    const fn sets(&self) -> &Bytes {
+        match self {
+            Self::StartCodes(sets) => sets,
+            Self::Lengths(parameters) => &parameters.sets,
         }
-        Some(Self {
-            length_size,
-            parameters: sets.freeze(),
-        })
     }
 
     /// The frame with start codes, and with its parameter sets if it is a key frame that has none; `None` if it is malformed.
     pub(super) fn convert(&self, frame: &Bytes, key: bool) -> Option<Bytes> {
-        let is_whole =
-            |frame: &[u8]| !key || units(frame).any(|unit| is_of(unit, SEQUENCE_PARAMETERS));
-        if self.length_size == 0 && is_whole(frame) {
-            return Some(frame.clone());
-        }
-        let mut converted = BytesMut::with_capacity(frame.len() + self.parameters.len() + 64);
-        if self.length_size == 0 {
-            converted.put_slice(&self.parameters);
-            converted.put_slice(frame);
-            return Some(converted.freeze());
-        }
-        let mut rest = &frame[..];
-        while !rest.is_empty() {
-            let (length, after) = rest.split_at_checked(self.length_size)?;
-            let length = length
-                .iter()
-                .fold(0, |sum, octet| sum << 8 | usize::from(*octet));
-            let (unit, after) = after.split_at_checked(length)?;
-            converted.put_slice(START_CODE);
-            converted.put_slice(unit);
-            rest = after;
-        }
-        if !is_whole(&converted) {
-            let frame = converted;
-            converted = BytesMut::from(&self.parameters[..]);
-            converted.put_slice(&frame);
-        }
-        Some(converted.freeze())
+        let sets = match self {
+            Self::Lengths(parameters) => return parameters.convert(frame, key),
+            Self::StartCodes(sets) => sets,
+        };
+        let is_whole = !key || units(frame).any(|unit| is_of(unit, SEQUENCE_PARAMETERS));
+        Some(match is_whole {
+            true => frame.clone(),
+            false => [&sets[..], frame].concat().into(),
+        })
     }
 
     /// The codec as WebCodecs names it: profile, constraints and level of the sequence parameter set, here or in a key frame.
     pub(super) fn codec_string(&self, key_frame: &[u8]) -> Option<String> {
-        let sets = units(&self.parameters).chain(units(key_frame));
+        let sets = units(self.sets()).chain(units(key_frame));
         let set = sets
             .into_iter()
             .find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
@@ -95,6 +63,7 @@ impl AnnexB {
 mod tests {
     use super::*;
 
+    const START_CODE: &[u8] = &[0, 0, 0, 1];
     const SET: &[u8] = &[0x67, 0x64, 0x00, 0x1f, 0xac];
     const PICTURE: &[u8] = &[0x68, 0xee];
 

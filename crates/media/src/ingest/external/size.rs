@@ -6,7 +6,8 @@ use super::super::codec::VideoCodec;
 use super::super::ladder::PictureSize;
 use super::form;
 use super::h264::AnnexB;
-use crate::annex_b::picture_size;
+use crate::annex_b;
+use crate::headers;
 use crate::nut::NutStream;
 
 /// Follows the size of a stream's pictures. AV1 tells it too deep inside.
@@ -37,31 +38,17 @@ impl SizeWatch {
 
     /// Takes a key frame. Gives the size before and from now on, if they differ.
     pub(super) fn change(&mut self, key_frame: &Bytes) -> Option<(PictureSize, PictureSize)> {
-        let (width, height) = match self.format.as_ref()? {
-            Format::H264(form) => picture_size(&form.convert(key_frame, true)?)?,
-            Format::Vp9 => vp9_size(key_frame)?,
+        let picture = match self.format.as_ref()? {
+            Format::H264(form) => annex_b::picture(&form.convert(key_frame, true)?)?,
+            Format::Vp9 => headers::vp9(key_frame)?,
         };
-        let size = PictureSize { width, height };
+        let size = PictureSize {
+            width: picture.width,
+            height: picture.height,
+        };
         let before = self.known.replace(size)?;
         (before != size).then_some((before, size))
     }
-}
-
-/// By the uncompressed header of a key frame of profile 0: VP9 Bitstream Specification 0.7, section 6.2. After the frame marker,
-/// the flags and the sync code come four bits of colour, unless it is RGB, and the size less one in 16 bits each.
-fn vp9_size(frame: &[u8]) -> Option<(u32, u32)> {
-    let (&[head, 0x49, 0x83, 0x42], rest) = frame.split_first_chunk()? else {
-        return None;
-    };
-    if head >> 2 != 0b10_0000 {
-        return None;
-    }
-    let bits = rest.first_chunk::<5>()?;
-    let bits = bits
-        .iter()
-        .fold(0, |sum, &octet| sum << 8 | u64::from(octet));
-    let number = |shift: u32| (bits >> shift & 0xffff) as u32 + 1;
-    Some((number(20), number(4)))
 }
 
 #[cfg(test)]

@@ -8,13 +8,9 @@ use super::super::encoded::two_digits;
 use super::super::{AudioConfig, CopiedAudio};
 use super::MAX_CHANNELS;
 use super::demuxer::Packet;
+use crate::headers::AAC_RATES;
 use crate::nut::{NutClass, NutStream};
 
-/// Samples a second by their index in AAC: ISO/IEC 14496-3, table 1.18.
-const AAC_RATES: [u32; 13] = [
-    96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
-    7_350,
-];
 const OPUS_RATE: u32 = 48_000;
 /// Samples of a usual Opus packet.
 const OPUS_PACKET: u32 = 960;

@@ -1,4 +1,4 @@
-//! What decoders need first, as FLV has it: the records of ISO/IEC 14496-15 (avcC, hvcC), and frames with lengths instead of start
+//! What decoders of H.264 and HEVC need first, as MP4 and FLV have it: the records of ISO/IEC 14496-15 (avcC, hvcC), and frames with lengths instead of start
 //! codes.
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -7,17 +7,17 @@ const START_CODE: [u8; 4] = [0, 0, 0, 1];
 
 /// Parameter sets, and how frames are cut into units.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Parameters {
+pub(crate) struct Parameters {
     /// Octets of a length.
-    pub(super) length_size: usize,
+    pub(crate) length_size: usize,
     /// The parameter sets, with start codes.
-    pub(super) sets: Bytes,
+    pub(crate) sets: Bytes,
     is_hevc: bool,
 }
 
 impl Parameters {
     /// Reads an AVCDecoderConfigurationRecord (section 5.3.3.1); `None` if it is malformed.
-    pub(super) fn avc(record: &[u8]) -> Option<Self> {
+    pub(crate) fn avc(record: &[u8]) -> Option<Self> {
         if record.first() != Some(&1) {
             return None;
         }
@@ -27,11 +27,11 @@ impl Parameters {
             let (&count, after) = rest.split_first()?;
             rest = put_sets(&mut sets, after, usize::from(count & mask))?;
         }
-        Self::of(record.get(4)?, sets, false)
+        Some(Self::of(*record.get(4)?, sets, false))
     }
 
     /// Reads an HEVCDecoderConfigurationRecord (section 8.3.3.1); `None` if it is malformed.
-    pub(super) fn hevc(record: &[u8]) -> Option<Self> {
+    pub(crate) fn hevc(record: &[u8]) -> Option<Self> {
         let mut sets = BytesMut::new();
         let (&arrays, mut rest) = record.get(22..)?.split_first()?;
         for _ in 0..arrays {
@@ -45,20 +45,19 @@ impl Parameters {
             };
             rest = put_sets(into, after, count)?;
         }
-        Self::of(record.get(21)?, sets, true)
+        Some(Self::of(*record.get(21)?, sets, true))
     }
 
-    fn of(lengths: &u8, sets: BytesMut, is_hevc: bool) -> Option<Self> {
-        let parameters = Self {
+    fn of(lengths: u8, sets: BytesMut, is_hevc: bool) -> Self {
+        Self {
             length_size: usize::from(lengths & 3) + 1,
             sets: sets.freeze(),
             is_hevc,
-        };
-        (!parameters.sets.is_empty()).then_some(parameters)
+        }
     }
 
     /// The first sequence parameter set, without start code.
-    pub(super) fn sequence(&self) -> Option<&[u8]> {
+    pub(crate) fn sequence(&self) -> Option<&[u8]> {
         crate::annex_b::units(&self.sets).find(|unit| self.is_sequence(unit))
     }
 
@@ -71,7 +70,7 @@ impl Parameters {
     }
 
     /// The frame with start codes, and with the parameter sets if it is a key frame without; `None` if it is malformed.
-    pub(super) fn convert(&self, frame: &[u8], key: bool) -> Option<Bytes> {
+    pub(crate) fn convert(&self, frame: &[u8], key: bool) -> Option<Bytes> {
         let units = self.units(frame)?;
         let mut converted = BytesMut::with_capacity(frame.len() + self.sets.len() + 64);
         if key && !self.has_sequence(&units) {
@@ -85,7 +84,7 @@ impl Parameters {
     }
 
     /// The key frame with the parameter sets before it, with lengths all through; `None` if it has its own, or is malformed.
-    pub(super) fn prepend(&self, frame: &[u8]) -> Option<Bytes> {
+    pub(crate) fn prepend(&self, frame: &[u8]) -> Option<Bytes> {
         if self.has_sequence(&self.units(frame)?) {
             return None;
         }

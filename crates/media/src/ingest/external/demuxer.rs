@@ -357,10 +357,10 @@ impl Demuxer {
             matches!(class, Some(NutClass::Video(..)))
         };
         let mut first: Vec<Packet> = Vec::new();
+        let (mut pictures, mut keys, mut octets) = (0, 0, 0);
         let mut until = None;
         let has_video = (streams.iter()).any(|it| matches!(it.class, NutClass::Video(..)));
         loop {
-            let pictures = first.iter().filter(|it| is_video(it)).count();
             let left = until.map_or(LISTEN, |until: Instant| {
                 until.saturating_duration_since(Instant::now())
             });
@@ -368,11 +368,7 @@ impl Demuxer {
             let is_known = pictures >= MAX_PICTURES
                 && match self.kind {
                     // The catalogue says how far key frames are apart.
-                    Kind::File => {
-                        let keys = first.iter().filter(|it| it.key && is_video(it)).count();
-                        let octets: usize = first.iter().map(|it| it.payload.len()).sum();
-                        keys > 1 || octets > MAX_FIRST_OCTETS
-                    }
+                    Kind::File => keys > 1 || octets > MAX_FIRST_OCTETS,
                     // It is seen by then whether it is live.
                     Kind::Pipe => is_faster(&first),
                     Kind::Live => true,
@@ -389,6 +385,10 @@ impl Demuxer {
                 Ok(mut packet) => {
                     self.continuity.place(&mut packet);
                     until.get_or_insert_with(|| Instant::now() + LISTEN);
+                    let is_video = is_video(&packet);
+                    pictures += usize::from(is_video);
+                    keys += usize::from(is_video && packet.key);
+                    octets += packet.payload.len();
                     first.push(packet);
                 }
                 Err(RecvTimeoutError::Timeout) => {}

@@ -337,22 +337,17 @@ impl Playback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     const WALL: u64 = 1_790_000_000_000_000;
 
     /// Decoded and presented at these milliseconds of the source, arrived at those.
     fn packet(dts: u64, pts: u64, arrived: u64) -> Packet {
         Packet {
-            stream: 0,
             dts: dts * 1_000,
             pts: pts * 1_000,
             duration: 40_000,
-            key: false,
-            is_cut: false,
-            has_side_data: false,
-            payload: Bytes::new(),
             arrived_at: Timestamp::from_micros(WALL + arrived * 1_000),
+            ..Packet::default()
         }
     }
 

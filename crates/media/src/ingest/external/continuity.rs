@@ -111,7 +111,6 @@ fn difference(a: u64, b: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
 
     const FRAME: u64 = 40_000;
 
@@ -123,10 +122,8 @@ mod tests {
             pts: dts * 1_000 + FRAME,
             duration: FRAME,
             key: true,
-            is_cut: false,
-            has_side_data: false,
-            payload: Bytes::new(),
             arrived_at: Timestamp::from_micros(arrived * 1_000),
+            ..Packet::default()
         }
     }
 

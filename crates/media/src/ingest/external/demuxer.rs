@@ -56,7 +56,7 @@ const DESCRIBED: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Pictures or sound of an input.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Packet {
     /// Which stream of the input it is of.
     pub(super) stream: usize,
@@ -567,15 +567,8 @@ mod tests {
     fn order_of_decoding_tells_the_depth() {
         let depth = |order: &[u64]| {
             let picture = |&pts: &u64| Packet {
-                stream: 0,
-                dts: 0,
                 pts,
-                duration: 0,
-                key: false,
-                is_cut: false,
-                has_side_data: false,
-                payload: Bytes::new(),
-                arrived_at: Timestamp::default(),
+                ..Packet::default()
             };
             let pictures: Vec<_> = order.iter().map(picture).collect();
             reorder_depth(pictures.iter())

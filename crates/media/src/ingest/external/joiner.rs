@@ -132,21 +132,15 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use bytes::Bytes;
-    use namecast_units::Timestamp;
 
     use super::*;
 
     fn packet(stream: usize, pts: u64, size: usize) -> Packet {
         Packet {
             stream,
-            dts: 0,
             pts,
-            duration: 0,
-            key: false,
-            is_cut: false,
-            has_side_data: false,
             payload: Bytes::from(vec![0; size]),
-            arrived_at: Timestamp::default(),
+            ..Packet::default()
         }
     }
 

@@ -348,8 +348,6 @@ impl Pictures<'_> {
 
 #[cfg(test)]
 mod tests {
-    use namecast_units::Timestamp;
-
     use super::*;
 
     fn stream(codec: &'static [u8], decode_delay: u64) -> NutStream {
@@ -363,16 +361,12 @@ mod tests {
 
     fn packets(period: u64, octets: usize) -> Vec<Packet> {
         let packet = |number| Packet {
-            stream: 0,
             // As FLV counts: in milliseconds.
             dts: number * period / 1_000 * 1_000,
             pts: number * period / 1_000 * 1_000,
-            duration: 0,
             key: number % 60 == 0,
-            is_cut: false,
-            has_side_data: false,
             payload: vec![1; octets].into(),
-            arrived_at: Timestamp::default(),
+            ..Packet::default()
         };
         (0..16).map(packet).collect()
     }

@@ -140,7 +140,6 @@ fn opus_samples(packet: &[u8]) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namecast_units::Timestamp;
 
     fn stream(codec: &'static [u8], parameters: &'static [u8], channels: u32) -> NutStream {
         NutStream {
@@ -154,14 +153,9 @@ mod tests {
     fn packet(payload: &'static [u8]) -> Packet {
         Packet {
             stream: 1,
-            dts: 0,
-            pts: 0,
-            duration: 0,
             key: true,
-            is_cut: false,
-            has_side_data: false,
             payload: Bytes::from_static(payload),
-            arrived_at: Timestamp::default(),
+            ..Packet::default()
         }
     }
 

@@ -148,7 +148,7 @@ impl From<String> for Sentence {
     }
 }
 
-/// What a recorder has to show.
+/// Figures of a recorder.
 #[derive(Clone, Copy, Debug, Default)]
 struct Recorded {
     counters: recorder::Counters,
@@ -267,7 +267,7 @@ impl Archiving {
             return Ok(());
         };
         for stream in self.archive.streams() {
-            // What cannot be read now stays as it is.
+            // A failed read keeps the last value.
             if let Ok(since) = self.archive.since(&stream).await {
                 let index = stream.builder().generic(namecast_stream::names::INDEX);
                 let cost = since.and_then(|since| index_cost(since, publisher));

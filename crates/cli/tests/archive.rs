@@ -151,7 +151,7 @@ fn the_past_is_watched_whoever_started_first() {
         [2, 1, 0],
     ] {
         let (_programs, stats) = begin(order, &format!("{order:?}").replace([',', ' '], ""));
-        // It knows who publishes.
+        // The archive has found the publisher.
         until_at_least(&stats, "samples", 50);
         let watch = format!(
             "watch /test --json --no-audio --output film.mp4 --duration 5s --from {from} --connect {face}"

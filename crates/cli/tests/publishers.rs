@@ -74,7 +74,7 @@ fn a_second_publisher_is_refused_until_the_first_one_has_died() {
     assert!(lives(&mut publisher));
 }
 
-/// Who takes a name over stays, and the first publisher ends with a sentence that says so.
+/// The publisher with `--take-over` stays, and the first publisher reports that and exits.
 #[test]
 fn a_name_is_taken_over() {
     let directory = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn a_name_is_taken_over() {
     assert!(lives(&mut next));
 }
 
-/// Of two that start at once exactly one stays.
+/// One of two publishers that start at once stays.
 #[test]
 fn of_two_publishers_that_start_at_once_one_stays() {
     let directory = tempfile::tempdir().unwrap();

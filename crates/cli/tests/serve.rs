@@ -383,7 +383,7 @@ fn sound_that_changes_in_mid_stream_is_followed() {
     });
 }
 
-/// Whoever pushes nothing, or nothing that begins a picture, hears why on the terminal of the server, and holds no name for ever.
+/// The server reports pushes without media or without a key frame, and frees their names.
 #[test]
 fn pushes_without_a_picture_say_what_is_missing() {
     let server = Server::start();

@@ -31,7 +31,7 @@ pub(crate) fn is_of(unit: &[u8], kind: u8) -> bool {
     unit.first().is_some_and(|octet| octet & 0x1f == kind)
 }
 
-/// What the first sequence parameter set among these units says of the pictures.
+/// Parses the first sequence parameter set among these units.
 pub(crate) fn picture(frame: &[u8]) -> Option<Picture> {
     headers::h264(sequence_parameters(frame)?)
 }

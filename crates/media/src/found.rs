@@ -70,7 +70,7 @@ impl fmt::Display for FoundAudio {
     }
 }
 
-/// What of a push has arrived so far.
+/// Media of a push received so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Description of the pictures.
@@ -85,7 +85,7 @@ pub struct Received {
     pub sounds: u64,
     /// Number of packets that are cut off or not understood.
     pub malformed: u64,
-    /// What changed in mid-stream, so that the stream begins anew.
+    /// Change in mid-stream that restarts the stream.
     pub changed: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What decoders of H.264 and HEVC need first, as MP4 and FLV have it: the records of ISO/IEC 14496-15 (avcC, hvcC), and frames with lengths instead of start
+//! Decoder configuration of H.264 and HEVC in MP4 and FLV: the records of ISO/IEC 14496-15 (avcC, hvcC), and frames with lengths instead of start
 //! codes.
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -37,7 +37,7 @@ impl Parameters {
         for _ in 0..arrays {
             let (&[kind, high, low], after) = rest.split_first_chunk()?;
             let count = usize::from(u16::from_be_bytes([high, low]));
-            // Of video, sequence and picture parameters; messages are in the frames.
+            // Video, sequence and picture parameter sets; SEI messages stay in the frames.
             let mut passed_over = BytesMut::new();
             let into = match kind & 0x3f {
                 32..=34 => &mut sets,

@@ -385,7 +385,7 @@ async fn films_are_passed_through(directory: &Path, (seconds, group): (usize, us
     }
 }
 
-/// A film as ffmpeg makes it unless it is told otherwise, with pictures that are decoded before others which are shown earlier:
+/// A film with ffmpeg's defaults has B-frames:
 /// each frame comes once, in decoding order, and is presented 40 ms after the one shown before it; no frame waits longer than
 /// reordering takes. So does each that is encoded beside it.
 async fn films_with_b_frames_play_at_their_speed(directory: &Path) {

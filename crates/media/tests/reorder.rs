@@ -57,7 +57,7 @@ fn catalogue(reorder_delay: u64) -> Catalogue {
     }
 }
 
-/// What ffmpeg makes of its test picture and a tone for `seconds`, in decoding order.
+/// Returns `seconds` of ffmpeg's test picture and a tone, in decoding order.
 fn film(seconds: &str, x264: &str) -> Vec<NutFrame> {
     let line = "-v error -f lavfi -i testsrc2=size=320x180:rate=25 -f lavfi -i sine=sample_rate=48000 \
                 -pix_fmt yuv420p -c:v libx264 -g 25 -bsf:v dump_extra=freq=keyframe -c:a libopus -ac 1";

@@ -125,7 +125,7 @@ impl Node {
     }
 }
 
-/// What is asked of a neighbour that need not do more than send Interests here.
+/// Returns a registration for a neighbour that only has to forward Interests here.
 const fn wanted(prefix: Name, cost: u64) -> Wanted {
     Wanted {
         prefix,

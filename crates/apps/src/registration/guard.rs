@@ -89,7 +89,7 @@ pub struct Rival {
     pub took_over: bool,
 }
 
-/// What a [`NameGuard`] reports.
+/// Result of a [`NameGuard`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GuardEvent {
     /// Nobody else publishes the name: it may be registered.
@@ -100,16 +100,16 @@ pub enum GuardEvent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Whoever answers has the name.
+    /// Any publisher that answers keeps the name.
     Asking,
-    /// Whoever has a greater claim has it.
+    /// Only a publisher with a greater claim takes the name.
     Free,
     Taken,
 }
 
 /// Challenges whoever else may publish a name, through the neighbour that the name is to be registered with.
 ///
-/// It sends on a face of its own with local fields, as each of its packets names the face that leads to the neighbour.
+/// The guard needs a face of its own with local fields: each of its packets names the face that leads to the neighbour.
 #[derive(Debug)]
 pub struct NameGuard {
     names: StreamNames,
@@ -142,7 +142,7 @@ impl NameGuard {
         }
     }
 
-    /// Asks through the face of number `neighbour` from now on, or not while the way there is down.
+    /// Challenges through the face `neighbour` from now on; `None` stops challenges while the neighbour is unreachable.
     pub fn set_neighbour(&mut self, now: Instant, neighbour: Option<u64>) {
         if core::mem::replace(&mut self.neighbour, neighbour) == neighbour {
             return;

@@ -25,7 +25,7 @@ fn guard(claim: Claim) -> NameGuard {
     NameGuard::new("/cam".parse().unwrap(), claim, 7)
 }
 
-/// What it sends and reports by `millis`, and when it sends it.
+/// Returns the Interests sent by `millis`, each with its time, and the events.
 fn run(guard: &mut NameGuard, millis: u64) -> (Vec<(u64, Interest)>, Vec<GuardEvent>) {
     let (mut sent, mut events) = (Vec::new(), Vec::new());
     let mut now = 0;
@@ -54,7 +54,7 @@ fn run(guard: &mut NameGuard, millis: u64) -> (Vec<(u64, Interest)>, Vec<GuardEv
     }
 }
 
-/// What a publisher with this claim answers.
+/// Returns the answer of a publisher with this claim.
 fn answer(interest: &Interest, claim: &Claim) -> Bytes {
     struct Signs(Name);
     impl namecast_packet::Signer for Signs {
@@ -106,7 +106,7 @@ fn a_name_that_nobody_else_publishes_is_free_after_one_round_trip() {
     assert_eq!(run(&mut unanswered, 300).1, [GuardEvent::Free]);
 }
 
-/// Whoever answers has the name, whatever its claim; with the same key, too, as a publisher that was killed does not answer.
+/// A publisher that answers keeps the name, with any claim and any key: a publisher that was killed does not answer.
 #[test]
 fn a_name_that_somebody_publishes_is_taken() {
     for (key, is_same_key) in [("/k", true), ("/l", false)] {
@@ -121,7 +121,7 @@ fn a_name_that_somebody_publishes_is_taken() {
     }
 }
 
-/// Of two that begin at once one stays, whichever answers first: the earlier one, else the one whose key comes first.
+/// The earlier of two publishers keeps the name, else the publisher with the lower key, in either order of answers.
 #[test]
 fn of_two_that_begin_at_once_one_stays() {
     let claims = [

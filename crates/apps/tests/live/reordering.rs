@@ -78,7 +78,7 @@ fn a_rung_with_b_frames_is_delivered_whole() {
     for pair in frames.windows(2) {
         assert_eq!(pair[1].1.position, pair[0].1.position + 1);
     }
-    // What only catches up is late.
+    // Frames that catch up are late.
     let live = frames.iter().filter(|(_, frame)| frame.position > 75);
     for (delivered, frame) in live {
         let decoded_at = frame.render_at.saturating_sub(frame.composition_offset);

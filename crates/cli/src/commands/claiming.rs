@@ -12,7 +12,7 @@ use super::key_store;
 use super::publishing::Manner;
 use crate::arguments::Keys;
 
-/// How a name is to be claimed.
+/// Claim to the name of a publisher.
 #[derive(Debug)]
 pub(super) struct Claiming {
     name: Name,

@@ -42,7 +42,7 @@ pub struct Publish {
     /// Whether frames are packaged.
     #[command(flatten)]
     pub packaging: Packaging,
-    /// Publish the name although somebody else does, who is told and ends.
+    /// Take the name from its current publisher, which reports that and exits.
     #[arg(long)]
     pub take_over: bool,
     /// Announce the name besides registering it, so that forwarders that learn routes find it.
@@ -123,7 +123,7 @@ const SEGMENTS: core::ops::RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(30);
 /// How often it is said that an input gives nothing.
 const SILENCE: Duration = Duration::from_secs(5);
-/// How long the last frames of an input can be fetched.
+/// Time for which the last frames of an input can be fetched after its end.
 const LINGER: Duration = Duration::from_secs(1);
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);

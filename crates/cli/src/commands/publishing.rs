@@ -51,7 +51,7 @@ pub(super) struct Publishing {
     pub(super) digest: [u8; 32],
 }
 
-/// How inputs are published.
+/// Options for publishing inputs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manner {
     /// Length of segments, if HLS is packaged.

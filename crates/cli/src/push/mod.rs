@@ -61,16 +61,16 @@ pub struct Pushed {
     pub protocol: &'static str,
     /// Who pushes.
     pub from: SocketAddr,
-    /// What has arrived, where the listener looks into it.
+    /// Media received; `None`: the listener does not parse it.
     pub seen: Option<Seen>,
 }
 
-/// What has arrived of a stream, as its listener last said.
+/// Media received of a stream, as last reported by its listener.
 #[derive(Clone, Debug, Default)]
 pub struct Seen(Arc<Mutex<Received>>);
 
 impl Seen {
-    /// What has arrived.
+    /// Returns the media received.
     pub fn get(&self) -> Received {
         self.lock().clone()
     }
@@ -281,7 +281,7 @@ impl Gate {
     /// Has a sentence said of a stream.
     pub fn note(&self, name: &Name, sentence: String) {
         let name = name.clone();
-        // Whoever has more to say than is heard is not waited for.
+        // A full queue drops the sentence rather than delay the stream.
         let _ = self.0.events.try_send(Event::Noted { name, sentence });
     }
 

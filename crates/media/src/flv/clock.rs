@@ -6,7 +6,7 @@ pub(super) const START: i64 = 10_000;
 /// RTMP's times, which have 32 bits and begin anywhere, in milliseconds from [`START`] on.
 #[derive(Debug, Default)]
 pub(super) struct Clock {
-    /// Of the newest frame: as it was written, and from the beginning on.
+    /// Time of the newest frame, as written and since the beginning.
     newest: Option<(u32, i64)>,
 }
 

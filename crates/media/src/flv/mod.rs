@@ -1,4 +1,4 @@
-//! What is pushed by RTMP, as a container that ffmpeg reads.
+//! Converts RTMP pushes to a container that ffmpeg reads.
 //!
 //! ```text
 //!  tags ─▶ Push ─┬ codecs of FLV's first specification ─▶ FLV, tag by tag, with times from ten seconds on
@@ -57,10 +57,10 @@ pub enum FlvError {
     Changed(String),
 }
 
-/// What a push becomes.
+/// Container of a push.
 #[derive(Debug, PartialEq, Eq)]
 enum Stage {
-    /// It is not known yet what it holds.
+    /// Not chosen yet.
     Opening,
     Flv,
     /// Before the first key frame, or in pushes of sound alone the first packet.
@@ -145,7 +145,7 @@ impl Push {
         self.announced = Some([video, audio]);
     }
 
-    /// What has come so far.
+    /// Returns the media received so far.
     pub const fn received(&self) -> &Received {
         &self.received
     }

@@ -18,7 +18,7 @@ pub(super) const NUMBERED_HEVC: Codec = Codec::Numbered(12);
 
 const FLV_TAG_HEADER: usize = 11;
 
-/// What a tag holds.
+/// Content of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) codec: Codec,
@@ -29,7 +29,7 @@ pub(super) struct Tag {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Body {
-    /// What a decoder needs first.
+    /// Decoder configuration.
     Config(Bytes),
     Frame {
         key: bool,

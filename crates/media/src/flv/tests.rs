@@ -64,7 +64,7 @@ fn frames(octets: &[u8]) -> (NutReader, Vec<NutFrame>) {
     (reader, frames)
 }
 
-/// What ffmpeg makes of octets, and its complaints.
+/// Returns ffmpeg's output for `octets`, and its messages.
 fn ffmpeg(arguments: &[&str], octets: &[u8]) -> (Vec<u8>, String) {
     let mut child = Command::new("ffmpeg")
         .args(["-loglevel", "error"])
@@ -285,7 +285,7 @@ fn sound_is_beside_the_pictures() {
     let (reader, frames) = frames(&push.take_octets());
     assert_eq!(reader.streams()[1].class, NutClass::Audio(48_000, 2));
     assert_eq!(&reader.streams()[1].codec[..], b"Opus");
-    // What came with the header of the pictures is before the first of them.
+    // Sound received with the sequence header precedes the first picture.
     assert_eq!(frames.iter().filter(|it| it.stream == 1).count(), 30);
 }
 

@@ -73,7 +73,7 @@ impl VideoCodec {
     }
 }
 
-/// What becomes of a header in FLV.
+/// Treatment of a sequence header in FLV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Follow {
     /// ffmpeg gets it: it is the first.
@@ -82,7 +82,7 @@ pub(super) enum Follow {
     InFrames,
     /// Its frames cannot be read by what ffmpeg has.
     Anew,
-    /// It is not understood.
+    /// It cannot be parsed.
     Malformed,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct VideoTrack {
     handed_on: Option<HandedOn>,
     /// Sequence header of AV1, as a whole OBU.
     sequence: Bytes,
-    /// What the newest header says.
+    /// Pictures as the newest header describes them.
     picture: Option<Picture>,
 }
 

@@ -1,4 +1,4 @@
-//! What the headers of codecs say: size, profile and reordering of pictures, sample rate and channels of sound.
+//! Parsers of codec headers: size, profile and reordering of pictures, sample rate and channels of sound.
 
 mod picture;
 mod sound;

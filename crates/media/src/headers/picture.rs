@@ -11,7 +11,7 @@ use crate::found::FoundVideo;
 /// Largest width and height that are accepted.
 const MAX_SIDE: u32 = 16_384;
 
-/// What a header says of the pictures that follow it.
+/// Pictures as a header describes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
     pub(crate) profile: &'static str,
@@ -77,7 +77,7 @@ pub(crate) fn h264(unit: &[u8]) -> Option<Picture> {
 
 /// Reads a sequence parameter set of HEVC, from its first octet on (ITU-T H.265, section 7.3.2.2).
 pub(crate) fn hevc(unit: &[u8]) -> Option<Picture> {
-    // Of the header's two octets `decode_nal` knows one.
+    // `decode_nal` skips one octet of the header, which has two.
     let payload = decode_nal(unit.get(1..).filter(|unit| !unit.is_empty())?).ok()?;
     hevc_set(&mut bits(&payload))?.checked()
 }

@@ -2,7 +2,7 @@
 
 use crate::found::FoundAudio;
 
-/// What a header says of the sound that follows it.
+/// Sound as a header describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sound {
     /// Samples per second and channel.
@@ -42,7 +42,7 @@ pub(crate) fn aac(config: &[u8]) -> Option<Sound> {
     let head = config.get(..2)?;
     let head = u16::from_be_bytes([head[0], head[1]]);
     let index = usize::from(head >> 7 & 0x0f);
-    // Of a frequency that is written out, 24 bits follow.
+    // Index 15 precedes an explicit frequency of 24 bits.
     let (sample_rate, channels) = if index == 15 {
         let octets: [u8; 5] = config.get(..5)?.try_into().ok()?;
         let all = octets.iter().fold(0, |sum, it| sum << 8 | u64::from(*it));

@@ -1,10 +1,10 @@
-//! What ffmpeg prints of an input and of the streams it takes from it: what NUT has no room for.
+//! Parser of ffmpeg's description of an input and its streams, for values that NUT cannot carry.
 //!
 //! The lines have kept their form from ffmpeg 4 to 9. A line that is not understood leaves its value unknown.
 
 use namecast_units::Duration;
 
-/// How a stream's samples are to be read as colours, each by its name in ffmpeg.
+/// Colour properties of a stream, by their names in ffmpeg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Colours {
     /// `tv` or `pc`: limited or full range.
@@ -40,7 +40,7 @@ pub(crate) struct Picture {
     pub(crate) rotation: Option<i32>,
 }
 
-/// What ffmpeg has printed so far.
+/// Description printed by ffmpeg so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Description {
     section: Section,
@@ -77,7 +77,7 @@ impl Description {
         } else if line.starts_with("Output #0") {
             self.section = Section::FirstOutput;
         } else if line.starts_with("Stream mapping") && self.section == Section::Input {
-            // It may come before the outputs.
+            // ffmpeg may print the mapping before the outputs.
             self.section = Section::Start;
         } else if !line.starts_with(' ') && self.section == Section::FirstOutput {
             self.section = Section::End;
@@ -102,7 +102,7 @@ impl Description {
                 self.section = Section::End;
             }
         } else if line.starts_with("  Stream #") {
-            // What follows is of another stream.
+            // Further lines belong to another stream.
             self.section = Section::End;
         }
         let rotation = line.split_once(": rotation of ").map(|(_, it)| it);

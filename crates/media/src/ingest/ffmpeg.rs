@@ -41,7 +41,7 @@ struct Complaints {
     count: u64,
     /// The last ones.
     kept: VecDeque<String>,
-    /// What it said of its input.
+    /// Its description of the input.
     description: Description,
 }
 

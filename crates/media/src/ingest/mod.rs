@@ -108,7 +108,7 @@ pub struct VideoConfig {
     /// Frames from one key frame to the next.
     #[default(30)]
     pub key_interval: u32,
-    /// How long a picture waits for those that are decoded before it and shown after it.
+    /// Longest wait of a picture for pictures that are decoded before it and shown after it.
     pub reorder_delay: Duration,
     /// Octets of the largest frame to expect; 0: what encoders make fits.
     pub max_frame: usize,

@@ -74,8 +74,8 @@ pub(crate) fn file_header(streams: &[NutStream]) -> Vec<u8> {
     octets
 }
 
-/// What starts a file with one stream of pictures, whose pixels have this shape, width over height, and that come at this rate:
-/// encoders count on both, and few codecs state them.
+/// Returns the header of a file with one stream of pictures, with the pixel aspect ratio (width over height) and the frame rate:
+/// encoders need both, and few codecs state them.
 pub(crate) fn picture_header(
     stream: &NutStream,
     pixel_aspect: (u32, u32),
@@ -88,7 +88,7 @@ pub(crate) fn picture_header(
         &stream_header(0, stream, pixel_aspect),
     );
     let mut info = Vec::new();
-    // Of the first stream, of no chapter; one field, which is a string.
+    // Stream 1, no chapter; one field, which is a string.
     for number in [1, 0, 0, 0, 1] {
         put_number(&mut info, number);
     }

@@ -28,7 +28,7 @@ pub(super) struct Timeline {
 /// One stream's clock. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
-    /// What capture is ahead of the recording's time since its clock was set.
+    /// Capture less the recording's time, since the clock was set.
     ahead: i64,
     /// Capture less playback, of the last frame that was to be shown.
     apart: Option<i64>,
@@ -54,7 +54,7 @@ impl Timeline {
         let others: Vec<_> = others.map(|(_, clock)| clock.ahead).collect();
         let captured = frame.captured_at.micros_since(self.began);
         let clock = self.clock(frame.stream);
-        // What is only decoded says nothing of clocks.
+        // A frame that is not shown does not tell the clock.
         let set_by = if frame.decode_only {
             0
         } else {
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    /// Set back by 100 ms, by less than jumps are told by.
+    /// A clock set back by 100 ms is below the threshold of a jump.
     #[test]
     fn time_never_goes_back() {
         let mut timeline = Timeline::new(WALL);

@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// What has arrived.
+    /// Returns the media received.
     pub(super) const fn received(&self) -> &Received {
         &self.received
     }

@@ -229,7 +229,7 @@ impl Session {
         self.ended
     }
 
-    /// What has arrived.
+    /// Returns the media received.
     pub const fn received(&self) -> &Received {
         self.program.received()
     }

@@ -256,7 +256,7 @@ impl Rib {
     fn next_hops(&self, prefix: &Name) -> BTreeMap<FaceId, u64> {
         let mut hops = BTreeMap::new();
         let mut shorter = prefix.clone();
-        // What the next hops of shorter prefixes cost at least.
+        // Least cost of the next hops of shorter prefixes.
         let mut least = 0;
         loop {
             let is_own = shorter.len() == prefix.len();

@@ -116,7 +116,7 @@ pub enum StartAt {
     NextKey,
 }
 
-/// How far a stream was shown, by this consumer or by one before it.
+/// Last sample shown of a stream, by this consumer or one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// Position of the last sample; `None` if the numbering is another one now, or rungs differ in the order of decoding.
@@ -152,8 +152,8 @@ impl Shown {
 
     /// Returns whether the sample of `header` is this one, or came before it.
     ///
-    /// What is presented later and has a lower position is another publisher's view of the same, or, if it is presented much
-    /// later, another numbering's.
+    /// A sample presented later at a lower position is from another publisher of the same media, or, if it is presented much later,
+    /// from another numbering.
     pub fn covers(&self, header: &SampleHeader) -> bool {
         let presented_at = header.presented_at();
         let is_lower = self.position.is_some_and(|at| header.position <= at);

@@ -178,7 +178,7 @@ pub struct Counters {
     pub outputs_dropped: u64,
 }
 
-/// What a publisher has in memory, by its clock at capture.
+/// Time span that a publisher can answer from memory, in capture times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublisherMemory {
     /// When it began to publish, or its memory begins, whichever is later.

@@ -1,4 +1,4 @@
-//! What a decoder has of one stream: which pictures it cannot decode, and which were shown before.
+//! State of the decoder of one stream: selects pictures that it cannot decode, and pictures that were shown before.
 //!
 //! ```text
 //!   decoding order       … B₅ P₈ │ I₁₂ B₉ B₁₀ B₁₁ P₁₆
@@ -11,7 +11,7 @@ use namecast_stream::consumer::Shown;
 use namecast_stream::{SampleHeader, StreamInfo};
 use namecast_units::Timestamp;
 
-/// What comes again begins at a key frame, no longer before what was shown than this; earlier is a clock that was set back.
+/// Longest distance from a key frame to the last picture shown when a group is repeated. A longer one means that the clock was set back.
 const LONGEST_GROUP: Duration = Duration::from_secs(30);
 
 /// The decoder of one stream, as far as frames that were delivered tell of it.
@@ -21,10 +21,10 @@ pub(super) struct Decoding {
     rung: String,
     /// The position that continues it; `None` where nothing does.
     next: Option<u64>,
-    /// Of a group that does not continue the one before: when its key frame is decoded, and when it is presented. Pictures that are
-    /// decoded later and presented earlier need others.
+    /// Decoding and presentation time of the key frame, in a group that does not continue the one before. Pictures that are
+    /// decoded later and presented earlier depend on missing pictures.
     begins_at: Option<(Timestamp, Timestamp)>,
-    /// What was shown before playback changed over, and may come again.
+    /// Last picture shown before the change of rung; pictures up to it may be repeated.
     shown: Option<Shown>,
 }
 
@@ -34,7 +34,7 @@ impl Decoding {
         self.next = None;
     }
 
-    /// What `shown` covers comes again, to go on from there.
+    /// Expects pictures covered by `shown` once more, to continue after them.
     pub(super) const fn repeat(&mut self, shown: Option<Shown>) {
         self.shown = shown;
     }
@@ -85,7 +85,7 @@ pub(super) fn shown_with(
     let delays = stream.rungs.iter().map(|rung| rung.reorder_delay());
     let most = delays.max().unwrap_or_default();
     let latest = before.map(|shown| shown.presented_at);
-    // What is earlier than reordering explains is of a clock that was set back.
+    // A distance longer than the reordering delay means that the clock was set back.
     let latest = latest.filter(|at| at.since(presented_at) <= most);
     Shown {
         position: most.is_zero().then_some(header.position),

@@ -41,9 +41,9 @@ pub(super) struct Pulled {
     pub auto: Option<AutoRung>,
     pub has_started: bool,
     pub had_frame: bool,
-    /// How far frames were delivered.
+    /// Last frame delivered.
     pub shown: Option<Shown>,
-    /// What the decoder has.
+    /// State of the decoder.
     pub decoding: Decoding,
     pub rendered: u64,
     pub decoder_errors: u64,
@@ -429,7 +429,7 @@ impl Pulled {
         Some(key.leaves_at)
     }
 
-    /// How far the consumer that is shown has delivered, for comparison with other rungs.
+    /// Returns the last frame delivered by the rung on screen, for comparison with other rungs.
     fn delivered(&self) -> Option<Shown> {
         let delivered = self.consumer.delivered()?;
         let reorders = self.info.rungs.iter().any(|rung| rung.reorder_delay > 0);

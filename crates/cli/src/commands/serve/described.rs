@@ -1,4 +1,4 @@
-//! What a pusher sends, in a line for people and in an object for programs.
+//! Description of a push, as a line for people and an object for programs.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// Name of a rung that is what was pushed.
 const COPY: &str = "copy";
 
-/// What a pusher sends.
+/// Pictures and sound of a push.
 #[derive(Debug, PartialEq)]
 pub(super) struct Described {
     /// Pictures, and how many a second.

@@ -28,9 +28,9 @@ const PROTOCOL: &str = "RTMP";
 const MAX_CONNECTIONS: usize = 64;
 /// How long somebody may take to say what they want.
 const MAX_GREETING: Duration = Duration::from_secs(5);
-/// How long somebody may then take to push something.
+/// Longest time from there to the first media.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
-/// How long it may take after a change in mid-stream until a key frame comes: longer than x264's longest distance, 250 frames.
+/// Longest wait for a key frame after a change in mid-stream: longer than x264's default group of 250 frames.
 const MAX_KEY_WAIT: Duration = Duration::from_secs(20);
 /// How long somebody who was refused has to hear why.
 const MAX_FAREWELL: Duration = Duration::from_secs(1);
@@ -303,11 +303,11 @@ struct Stream<'a> {
     admitted: &'a Admitted,
     from: SocketAddr,
     gate: &'a Gate,
-    /// How long may pass until it begins.
+    /// Longest wait for its first frame.
     max_silence: Duration,
 }
 
-/// How a stream goes on after what came.
+/// Next step of a stream after a message.
 enum Step {
     GoesOn,
     Over,

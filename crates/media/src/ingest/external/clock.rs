@@ -100,7 +100,7 @@ impl Least {
     }
 }
 
-/// What the arrivals of one stream say of its clock: by how much ours is ahead of it.
+/// Estimate, from the arrivals of one stream, of the offset of our clock from the source's.
 ///
 /// A packet's delay on the way here varies; the least of the last seconds tells where the source's clock is, so that packets that
 /// were held up keep their distances.
@@ -160,7 +160,7 @@ fn signed(micros: u64) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
-/// How far the order of decoding is from that of presentation, in microseconds.
+/// Longest distance between the orders of decoding and presentation, in microseconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reordering {
     latest_pts: u64,
@@ -177,7 +177,7 @@ impl Reordering {
     fn on_packet(&mut self, packet: &Packet) {
         self.latest_pts = self.latest_pts.max(packet.pts);
         let delay = self.latest_pts - packet.pts;
-        // What goes back further has jumped.
+        // A longer distance is a jump.
         if delay <= MAX_REORDERING {
             self.delay = self.delay.max(delay);
         } else {

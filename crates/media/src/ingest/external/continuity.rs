@@ -17,7 +17,7 @@ const ONE_TIME: [&str; 6] = ["mov", "matroska", "avi", "nut", "ogg", "asf"];
 /// Which pauses of an input are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Gaps {
-    /// Those during which nothing came.
+    /// Gaps during which no packet arrived.
     #[default]
     Live,
     /// Short ones.

@@ -38,7 +38,7 @@ pub(super) const READ_SIZE: usize = 1 << 16;
 const LISTEN: Duration = Duration::from_millis(500);
 /// Of a live input, nothing for so long is said.
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
-/// How long it may take until a file says what it holds.
+/// Longest wait for the description of a file.
 const OPENED: Duration = Duration::from_secs(4);
 /// Most packets that are listened to before an input is known: of a film, ten seconds.
 const MAX_FIRST: usize = 1_024;
@@ -46,12 +46,12 @@ const MAX_FIRST: usize = 1_024;
 const MAX_SPAN: Duration = Duration::from_secs(24 * 3_600);
 /// Octets of a film that are read to find its second key frame.
 const MAX_FIRST_OCTETS: usize = 8 << 20;
-/// How MPEG-4 is named in AVI.
+/// Names of MPEG-4 in AVI.
 const PACKED: [&[u8]; 5] = [b"FMP4", b"XVID", b"DIVX", b"DX50", b"MP4V"];
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
-/// How long ffmpeg may take to print what it has opened, and how often it is looked.
+/// Longest wait for the description that ffmpeg prints, and the polling interval.
 const DESCRIBED: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(5);
 
@@ -63,7 +63,7 @@ pub(super) struct Packet {
     /// When it is decoded and when it is presented, by the source's clock, in microseconds.
     pub(super) dts: u64,
     pub(super) pts: u64,
-    /// How long it is shown, in microseconds; 0: unknown.
+    /// Duration in microseconds; 0: unknown.
     pub(super) duration: u64,
     /// Whether it decodes by itself.
     pub(super) key: bool,
@@ -75,12 +75,12 @@ pub(super) struct Packet {
     pub(super) arrived_at: Timestamp,
 }
 
-/// What is to be expected of an input.
+/// Arrival pattern of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// All of it is there, or is fetched as it is wanted.
     File,
-    /// It comes when it comes, all at once or as it is made.
+    /// A file or a live stream: its speed tells.
     Pipe,
     Live,
 }
@@ -96,7 +96,7 @@ impl Kind {
     }
 }
 
-/// What comes faster than so many times its own speed is a file, if it comes for at least so long, in microseconds.
+/// Speed, relative to its own time, above which a pipe carries a file; and the least span measured, in microseconds.
 const FASTER: u64 = 4;
 const MIN_FASTER: u64 = 2_000_000;
 
@@ -132,7 +132,7 @@ pub(super) struct Opened {
     /// The first packets.
     pub(super) first: Vec<Packet>,
     pub(super) depth: Depth,
-    /// What ffmpeg says of it.
+    /// ffmpeg's description of the input.
     pub(super) description: Description,
 }
 
@@ -287,7 +287,7 @@ impl Demuxer {
         };
         for (first_stream, pipe) in pipes.into_iter().enumerate() {
             let (headers, sender) = (header_sender.take(), sender.clone());
-            // What has lines is in the first.
+            // The streams with lines are in the first pipe.
             let joiner = core::mem::take(&mut joiner);
             thread::spawn(move || read(pipe, first_stream, (headers, joiner), &sender));
         }
@@ -323,7 +323,7 @@ impl Demuxer {
         if first.is_empty() {
             return Err(self.unreadable());
         }
-        // What it says of the way in, people need not hear: the input was understood.
+        // Messages up to here are not reported: the input was opened.
         self.heard = self.reading.lines_said();
         let times = || first.iter().map(|packet| packet.dts);
         let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
@@ -369,7 +369,7 @@ impl Demuxer {
                 && match self.kind {
                     // The catalogue says how far key frames are apart.
                     Kind::File => keys > 1 || octets > MAX_FIRST_OCTETS,
-                    // It is seen by then whether it is live.
+                    // Its speed is known by then.
                     Kind::Pipe => is_faster(&first),
                     Kind::Live => true,
                 };

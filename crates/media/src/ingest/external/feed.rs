@@ -1,4 +1,4 @@
-//! What becomes of an input's packets: each is timed, published as it is, and handed to the encoders.
+//! Times an input's packets, publishes them unchanged, and hands them to the encoders.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ impl Kept {
 }
 
 impl Feed {
-    /// What publishes `input` to `sink`.
+    /// Creates the feed from `input` to `sink`.
     pub(super) fn new(input: &External, sink: &Sink) -> Self {
         let External {
             config,
@@ -456,9 +456,9 @@ impl Feed {
 /// Brings pictures into the order in which they are shown.
 #[derive(Debug, Default)]
 struct Order {
-    /// Those of which earlier ones may come.
+    /// Pictures that an earlier one may still precede, by presentation time.
     waiting: BTreeMap<u64, Timestamp>,
-    /// How many that may be.
+    /// Longest length of `waiting`.
     decode_delay: u64,
     /// Position of the next picture in the order in which they are shown.
     position: u64,

@@ -15,19 +15,19 @@ const MAX_STREAMS: usize = 16;
 /// The flags of ffmpeg's packets: it decodes by itself, and it is decoded but not shown.
 const KEY: u32 = 1;
 const DISCARDED: u32 = 4;
-/// What stands for an unknown time.
+/// Value of an unknown time.
 const NO_TIME: i64 = i64::MIN;
 /// Size of a palette, which some codecs send along with each packet, and least size of parameters, in octets.
 const PALETTE: u32 = 1_024;
 const MIN_PARAMETERS: u32 = 16;
 
-/// What a line says of one packet. Times are in microseconds.
+/// Line about one packet. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PacketLine {
     pub(super) stream: usize,
     /// When it is decoded.
     pub(super) decoded_at: Option<i64>,
-    /// How long it is shown; 0: unknown.
+    /// Duration; 0: unknown.
     pub(super) duration: u64,
     /// Octets.
     pub(super) size: usize,

@@ -8,20 +8,20 @@ use namecast_units::Duration;
 use super::demuxer::Packet;
 use super::framecrc::PacketLine;
 
-/// How long a packet waits for its line, which ffmpeg writes at once.
+/// Longest wait of a packet for its line, which ffmpeg writes at once.
 const LINE_WAIT: Duration = Duration::from_millis(100);
 /// Packets in a row without a line after which no other waits.
 const MAX_WITHOUT: u32 = 8;
 /// Lines of a stream that wait for packets; older ones are of packets which NUT left out.
 const MAX_WAITING: usize = 4_096;
-/// How many lines further that of a packet is looked for.
+/// Lines skipped at most to find the line of a packet.
 const MAX_SKIPPED: usize = 8;
 /// Added to all times by ffmpeg, as NUT has no negative ones, in seconds.
 pub(super) const TIME_OFFSET: u64 = 100;
 /// Most pictures that are decoded before one that is shown earlier.
 const MAX_REORDERED: usize = 16;
 
-/// What is known of one stream.
+/// State of one stream.
 #[derive(Debug, Default)]
 struct Stream {
     lines: VecDeque<PacketLine>,

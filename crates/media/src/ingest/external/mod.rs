@@ -77,7 +77,7 @@ impl Reading {
         self.lock().as_ref().map_or(0, Process::lines_said)
     }
 
-    /// What the process says of its input; `None`: there is no process.
+    /// Description of the input printed by the process; `None`: no process.
     fn description(&self) -> Option<Description> {
         self.lock().as_ref().map(Process::description)
     }

@@ -1,4 +1,4 @@
-//! The ffmpeg that opens an input, once: how it is told to hand over what is inside without decoding it.
+//! Arguments for the ffmpeg that opens an input and hands over its packets without decoding them.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use super::super::{AudioConfig, IngestConfig};
 use super::MAX_CHANNELS;
 use super::joiner::TIME_OFFSET;
 
-/// How far an input is looked into before it is known, and what becomes of its sound.
+/// Time that ffmpeg takes to probe an input, and conversions of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Depth {
     /// Up to a second: what most inputs need.
@@ -25,7 +25,7 @@ pub(super) enum Depth {
 }
 
 impl Depth {
-    /// How to try again what failed with these words of ffmpeg.
+    /// Returns the depth for the next try, after a failure with this message of ffmpeg.
     pub(super) fn after(said: &str) -> Option<Self> {
         let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
         if said.contains("No codec tag defined for stream 0") {
@@ -50,7 +50,7 @@ impl Depth {
     }
 }
 
-/// What ffmpeg is told, and in which pipes it answers.
+/// Arguments of ffmpeg, and the pipes of its output.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) arguments: Vec<OsString>,
@@ -61,7 +61,7 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    /// How ffmpeg is told to open the input of `config`, and to hold nothing back.
+    /// Returns the arguments that open the input of `config` without buffering.
     pub(super) fn new(config: &IngestConfig, looped: bool, depth: Depth) -> Self {
         let (options, input) = input(config, looped, depth);
         let mut opening = Self {
@@ -69,7 +69,7 @@ impl Opening {
             nuts: 0,
             lined: 0,
         };
-        // What ffmpeg draws or decodes has no form in which it could be copied, nor times that differ from those of NUT.
+        // Pictures that ffmpeg draws or decodes cannot be copied, and need no times beside those of NUT.
         let is_drawn = matches!(&config.input, Input::Device(format, _) if *format == "lavfi")
             || depth == Depth::DecodedPictures;
         let copied = match depth {
@@ -187,8 +187,8 @@ pub(super) fn is_fetched(address: &str) -> bool {
     matches!(scheme, Some("http" | "https" | "ftp" | "sftp" | "file"))
 }
 
-/// How ffmpeg is told to fetch from a camera: by TCP where the camera offers it, as UDP loses what does not fit its buffers, and
-/// without waiting for ever for one that is gone. In microseconds.
+/// Options to fetch from a camera: TCP where the camera offers it, as UDP overflows its receive buffer, and a timeout in
+/// microseconds.
 pub(super) fn pulling(address: &str) -> Option<&'static str> {
     let options = "-rtsp_flags prefer_tcp -timeout 5000000";
     address.starts_with("rtsp://").then_some(options)

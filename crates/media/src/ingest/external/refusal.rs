@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::super::source::Input;
 
-/// What ffmpeg says, and what it means.
+/// Messages of ffmpeg, and their meanings.
 const MEANINGS: [(&str, &str); 8] = [
     ("exceeds max_streams", "it has more than 1000 streams"),
     ("width is not set", "its pictures have no valid size"),
@@ -48,7 +48,7 @@ pub(super) fn reason(input: &Input, said: &str) -> String {
     }
 }
 
-/// What the file itself says, whatever is in it.
+/// Returns the refusal that follows from the file itself, without its content.
 fn of_file(path: &Path) -> Option<&'static str> {
     let metadata = path.metadata().ok()?;
     if !metadata.is_file() {

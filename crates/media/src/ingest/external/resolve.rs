@@ -22,9 +22,9 @@ use crate::nut::{NutClass, NutStream};
 /// A copy above this rate gets a low rung beside it, for those whose network carries less.
 const MIN_COPY_WITH_LOW: Bitrate = Bitrate::kbps(600);
 const LOW: Bitrate = Bitrate::kbps(300);
-/// Pictures from one key frame to the next, unless x264 is told otherwise.
+/// x264's default distance between key frames, in pictures.
 const X264_GROUP: u32 = 250;
-/// Time between key frames where nobody knows: what most encoders are told, in seconds.
+/// Assumed time between key frames where it is unknown: the common setting, in seconds.
 const USUAL_GROUP: u32 = 2;
 /// Frame rates that are meant where one within half a percent is measured.
 const USUAL_RATES: [(u32, u32); 9] = [
@@ -41,7 +41,7 @@ const USUAL_RATES: [(u32, u32); 9] = [
 const MAX_RATE: f64 = 240.0;
 /// Pixel formats that every player decodes.
 const PLAIN: [&str; 3] = ["yuv420p", "yuvj420p", ""];
-/// What reorders further than sixteen pictures at 2 frames a second is no video.
+/// Longest reordering of a valid video: sixteen pictures at 2 frames a second.
 const MAX_REORDER_DELAY: Duration = Duration::from_secs(8);
 /// Packets that say each how they are encrypted are so.
 const ENCRYPTED: usize = 3;
@@ -199,7 +199,7 @@ impl Pictures<'_> {
         self.first.len() >= ENCRYPTED && self.first.iter().all(|packet| packet.has_side_data)
     }
 
-    /// What has to be done with them once they are decoded.
+    /// Returns the filters to apply after decoding.
     pub(super) fn preparation(&self) -> Preparation {
         let has_cuts = self.first.iter().any(|packet| packet.is_cut);
         let shown = self.first.iter().filter(|packet| !packet.is_cut);
@@ -214,7 +214,7 @@ impl Pictures<'_> {
         }
     }
 
-    /// What brings the frames into form as they are, with the codec as WebCodecs names it; or why that cannot be, or is not wished.
+    /// Returns the conversion of encoded frames, with the codec string of WebCodecs; or the reason to transcode.
     fn form(&self, rate: SampleRate, wish: &Wish) -> Result<(Form, String), String> {
         let Wish {
             codec,
@@ -328,7 +328,7 @@ impl Pictures<'_> {
         sizes.max().unwrap_or(0) * 2
     }
 
-    /// How long a picture waits for those that are decoded before it and shown after it.
+    /// Returns the longest wait of a picture for pictures that are decoded before it and shown after it.
     fn reorder_delay(&self) -> Duration {
         let (mut latest, mut delay) = (0, 0);
         for packet in &self.first {

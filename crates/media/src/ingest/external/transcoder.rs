@@ -33,8 +33,8 @@ const NEVER: u32 = 100_000;
 /// Frames that may be inside an encoder before those after them are left out.
 const MAX_IN_FLIGHT: usize = 256;
 
-/// How ffmpeg reads what it is fed. A decoder that is told to hold nothing back would lose frames that come out of order; where
-/// those are live, it decodes one after the other, as each further thread would hold back one more.
+/// Returns ffmpeg's input options. A decoder with `low_delay` would lose reordered frames. For live pictures, it decodes frames
+/// one after the other instead, as each thread beside the first delays pictures by one frame.
 fn input(stream: &NutStream, is_live: bool) -> String {
     let hurry = match (stream.decode_delay, is_live) {
         (0, _) => "-flags low_delay",
@@ -229,7 +229,7 @@ impl PictureClock {
     }
 }
 
-/// What has to be done with pictures after they are decoded, and what decoders are told of them.
+/// Filters to apply after decoding, and properties that decoders need.
 #[derive(Clone, Debug, SmartDefault)]
 pub(super) struct Preparation {
     /// Frames a second.

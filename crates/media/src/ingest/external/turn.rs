@@ -1,4 +1,4 @@
-//! How pictures are turned before they are shown.
+//! Rotation and mirroring of pictures before they are shown.
 
 /// A turn, with or without a mirror.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -196,7 +196,7 @@ async fn only_the_unix_socket_makes_faces_without_a_key() {
     client.command("faces/create", &wanted).await.unwrap();
 }
 
-/// What others register precedes instead, a key and applications of this process capture, and nobody is refused for the flag.
+/// The flag is never refused. A key and applications of this process capture; for others, the route precedes.
 #[tokio::test]
 async fn capturing_takes_a_key() {
     let directory = tempfile::tempdir().unwrap();

@@ -66,7 +66,7 @@ pub(super) enum Output {
     Nothing(Unkept),
 }
 
-/// How long after an answer that has nothing of a stream it is requested once more.
+/// Interval between requests while answers contain nothing of a stream.
 const LATER: Duration = Duration::from_secs(1);
 
 /// What is asked of the time index.
@@ -257,7 +257,7 @@ impl Player {
                 self.outputs
                     .push_back(Output::Nothing(Unkept::NotThere { since }));
             } else {
-                // What others follow may begin before this one.
+                // The stream that others follow may begin before this one.
                 let begin = index.since.unwrap_or(self.from);
                 let stream = &part.wanted.stream;
                 let mut again = Request::new(now, Question::Begin, stream, begin);
@@ -445,7 +445,7 @@ impl Player {
                     self.outputs.push_back(Output::Discontinuity(track.kind));
                 }
                 let published_at = whole.header.published_at();
-                // What is shown before the first is decoded and never shown.
+                // Pictures presented before the requested time are decoded but not shown.
                 let decode_only = whole.header.presented_at() < self.shows_from;
                 let at = match decode_only {
                     true => self.started_at,

@@ -23,7 +23,7 @@ use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::continuity::{Continuity, Gaps};
 use super::framecrc::{Lines, MAX_LINE, PacketLine};
 use super::joiner::Joiner;
-use super::opener::{Depth, Opening, is_fetched, listening};
+use super::opener::{Attempt, Opening, is_fetched, listening};
 use super::refusal::reason;
 use super::tap::Tap;
 use super::{MAX_CHANNELS, Reading, sound};
@@ -131,7 +131,7 @@ pub(super) struct Opened {
     pub(super) streams: Vec<NutStream>,
     /// The first packets.
     pub(super) first: Vec<Packet>,
-    pub(super) depth: Depth,
+    pub(super) attempt: Attempt,
     /// ffmpeg's description of the input.
     pub(super) description: Description,
 }
@@ -151,7 +151,7 @@ impl Opened {
     /// How its sound is published: as it is where players take it and nothing else is wished, else encoded as `wanted`.
     pub(super) fn sound(&self, wanted: &AudioConfig, wish: &Wish) -> Option<AudioConfig> {
         let (number, stream) = self.stream(false)?;
-        let is_copied = !wish.encodes_sound && !matches!(self.depth, Depth::EncodedSound(_));
+        let is_copied = !wish.encodes_sound && !matches!(self.attempt, Attempt::EncodedSound(_));
         let copied = sound::copied(number, stream, &self.first)
             .filter(|copied| is_copied && wish.channels.is_none_or(|it| it == copied.channels));
         let channels = stream.channels().clamp(1, MAX_CHANNELS);
@@ -212,39 +212,39 @@ impl Demuxer {
             // As ffmpeg would hand it over.
             Input::Pipe(pipe) if pipe.container() == Container::Nut => {
                 let pipes = pipe.take().into_iter().collect();
-                return Self::read_from(pipes, None, config, reading).listen(Depth::Usual);
+                return Self::read_from(pipes, None, config, reading).listen(Attempt::First);
             }
             Input::Pipe(pipe) => pipe.take().map(Tap::new),
             _ => None,
         };
-        let open = |depth| Self::open_by(config, looped, reading, (depth, tap.as_ref()));
-        let opened = open(Depth::Usual);
-        let depth = match &opened {
-            Ok(opened) if opened.is_packed() => Some(Depth::PackedPictures),
+        let open = |attempt| Self::open_by(config, looped, reading, (attempt, tap.as_ref()));
+        let opened = open(Attempt::First);
+        let attempt = match &opened {
+            Ok(opened) if opened.is_packed() => Some(Attempt::PackedPictures),
             Ok(opened) => opened.lacks_sound().then(|| {
                 let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
                 // Sound that has not come says nothing yet.
                 let channels = if channels == 1 { 1 } else { MAX_CHANNELS };
-                Depth::EncodedSound(config.wish.channels.unwrap_or(channels))
+                Attempt::EncodedSound(config.wish.channels.unwrap_or(channels))
             }),
-            Err(IngestError::Unreadable { said, .. }) => Depth::after(said),
+            Err(IngestError::Unreadable { said, .. }) => Attempt::after(said),
             Err(_) => None,
         };
         let listens = matches!(&config.input, Input::Address(it) if listening(it).is_some());
-        let Some(depth) = depth.filter(|_| !listens && !reading.has_ended()) else {
+        let Some(attempt) = attempt.filter(|_| !listens && !reading.has_ended()) else {
             return opened;
         };
         drop((opened, reading.take()));
-        open(depth)
+        open(attempt)
     }
 
     fn open_by(
         config: &IngestConfig,
         looped: bool,
         reading: &Arc<Reading>,
-        (depth, tap): (Depth, Option<&Tap>),
+        (attempt, tap): (Attempt, Option<&Tap>),
     ) -> Result<Opened, IngestError> {
-        let opening = Opening::new(config, looped, depth);
+        let opening = Opening::new(config, looped, attempt);
         let stdin = match tap {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
@@ -258,7 +258,7 @@ impl Demuxer {
         let lines = lines.map(|pipe| (pipe, opening.lined));
         let reader = Self::read_from(pipes, lines, config, reading);
         reading.hold(process);
-        reader.listen(depth)
+        reader.listen(attempt)
     }
 
     /// Begins to read NUT from each of `pipes`, one thread for each, and lines of the first so many streams. What is inside is said
@@ -302,7 +302,7 @@ impl Demuxer {
         }
     }
 
-    fn listen(mut self, depth: Depth) -> Result<Opened, IngestError> {
+    fn listen(mut self, attempt: Attempt) -> Result<Opened, IngestError> {
         let headers = match self.kind {
             Kind::File => self.headers.recv_timeout(OPENED),
             Kind::Pipe | Kind::Live => self.headers.recv().map_err(Into::into),
@@ -315,7 +315,7 @@ impl Demuxer {
                 return Err(IngestError::Endless(self.label.clone()));
             }
         };
-        if let Depth::EncodedSound(channels) = depth {
+        if let Attempt::EncodedSound(channels) = attempt {
             streams.truncate(1);
             streams.push(encoded_sound(channels));
         }
@@ -345,7 +345,7 @@ impl Demuxer {
             demuxer: self,
             streams,
             first,
-            depth,
+            attempt,
             description,
         })
     }
@@ -602,7 +602,7 @@ mod tests {
         }
         pictures.write_all(&octets).unwrap();
 
-        let opened = demuxer.listen(Depth::EncodedSound(2)).unwrap();
+        let opened = demuxer.listen(Attempt::EncodedSound(2)).unwrap();
         assert_eq!(opened.first.len(), MAX_PICTURES);
         let (number, stream) = opened.stream(true).unwrap();
         assert_eq!((number, stream.class), (0, NutClass::Video(320, 180)));

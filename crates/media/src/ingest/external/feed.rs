@@ -18,7 +18,7 @@ use super::super::{
 use super::clock::{CaptureClock, Origin, Playback};
 use super::demuxer::{self, Demuxer, Opened, Packet, SILENCE};
 use super::form::{self, Form};
-use super::opener::{self, Depth};
+use super::opener::{self, Attempt};
 use super::size::SizeWatch;
 use super::transcoder::{PictureClock, Preparation, SoundClock, Transcoder};
 use super::{After, External, PAUSE, one_line, sound};
@@ -253,10 +253,10 @@ impl Feed {
         let Opened {
             mut demuxer,
             first,
-            depth,
+            attempt,
             ..
         } = opened;
-        self.sound_is_ready = matches!(depth, Depth::EncodedSound(_));
+        self.sound_is_ready = matches!(attempt, Attempt::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
         let is_paced = matches!(self.pace, Pace::File(..));

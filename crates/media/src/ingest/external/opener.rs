@@ -8,24 +8,24 @@ use super::super::{AudioConfig, IngestConfig};
 use super::MAX_CHANNELS;
 use super::joiner::TIME_OFFSET;
 
-/// Time that ffmpeg takes to probe an input, and conversions of its packets.
+/// Attempt to open an input: the first, or the second after a failure that tells what the input needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Depth {
-    /// Up to a second: what most inputs need.
-    Usual,
-    /// Up to ten: of an input that is joined long before its next key frame.
+pub(super) enum Attempt {
+    /// ffmpeg probes the input for up to one second.
+    First,
+    /// ffmpeg probes for up to ten seconds: the next key frame is far.
     LatePictures,
-    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and comes later, or NUT has no form
-    /// for it.
+    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later, or NUT cannot carry
+    /// it.
     EncodedSound(u32),
-    /// The ffmpeg that opens the input decodes the pictures, which NUT has no form for.
+    /// The ffmpeg that opens the input decodes the pictures, which NUT cannot carry.
     DecodedPictures,
     /// Each packet of the pictures may hold two, as those of MPEG-4 in AVI do.
     PackedPictures,
 }
 
-impl Depth {
-    /// Returns the depth for the next try, after a failure with this message of ffmpeg.
+impl Attempt {
+    /// Returns the next attempt, after a failure with this message of ffmpeg.
     pub(super) fn after(said: &str) -> Option<Self> {
         let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
         if said.contains("No codec tag defined for stream 0") {
@@ -42,7 +42,7 @@ impl Depth {
     /// Enough to see the parameters of each track that an input announces, and no more.
     const fn options(self) -> &'static str {
         match self {
-            Self::Usual | Self::EncodedSound(_) | Self::DecodedPictures | Self::PackedPictures => {
+            Self::First | Self::EncodedSound(_) | Self::DecodedPictures | Self::PackedPictures => {
                 "-probesize 65536 -analyzeduration 1000000"
             }
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
@@ -62,8 +62,8 @@ pub(super) struct Opening {
 
 impl Opening {
     /// Returns the arguments that open the input of `config` without buffering.
-    pub(super) fn new(config: &IngestConfig, looped: bool, depth: Depth) -> Self {
-        let (options, input) = input(config, looped, depth);
+    pub(super) fn new(config: &IngestConfig, looped: bool, attempt: Attempt) -> Self {
+        let (options, input) = input(config, looped, attempt);
         let mut opening = Self {
             arguments: words(&options).chain(["-i".into(), input]).collect(),
             nuts: 0,
@@ -71,17 +71,17 @@ impl Opening {
         };
         // Pictures that ffmpeg draws or decodes cannot be copied, and need no times beside those of NUT.
         let is_drawn = matches!(&config.input, Input::Device(format, _) if *format == "lavfi")
-            || depth == Depth::DecodedPictures;
-        let copied = match depth {
+            || attempt == Attempt::DecodedPictures;
+        let copied = match attempt {
             _ if is_drawn => "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le",
-            Depth::PackedPictures => "-c copy -copyinkf -bsf:v mpeg4_unpack_bframes",
+            Attempt::PackedPictures => "-c copy -copyinkf -bsf:v mpeg4_unpack_bframes",
             _ => "-c copy -copyinkf",
         };
         let mut tracks = "-map 0:V:0? -map 0:a:0?";
         if config.audio.is_none() {
             tracks = "-map 0:V:0?";
         }
-        if let Depth::EncodedSound(channels) = depth {
+        if let Attempt::EncodedSound(channels) = attempt {
             tracks = "-map 0:V:0?";
             opening.add(&format!("{tracks} {copied} {NUT}"));
             opening.add(&format!("{} {NUT}", encoded_sound(config, channels)));
@@ -127,8 +127,8 @@ fn encoded_sound(config: &IngestConfig, channels: u32) -> String {
 }
 
 /// Options of the input, and its name.
-fn input(config: &IngestConfig, looped: bool, depth: Depth) -> (String, OsString) {
-    let live = depth.options();
+fn input(config: &IngestConfig, looped: bool, attempt: Attempt) -> (String, OsString) {
+    let live = attempt.options();
     let (options, input): (_, OsString) = match &config.input {
         Input::File(path) => {
             let looped = if looped { "-stream_loop -1" } else { "" };

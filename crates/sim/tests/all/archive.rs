@@ -33,6 +33,8 @@ struct Store {
     events: Vec<RecorderEvent>,
     /// A recorder that goes on for another one records a little again.
     may_repeat: bool,
+    /// Samples captured before are missing from the time index, as from that of a publisher that began then.
+    index_from: Timestamp,
 }
 
 impl Store {
@@ -77,6 +79,9 @@ impl Store {
         for ((rung, class, sequence), packets) in &self.samples {
             if rung.parent() == *stream {
                 let lead = Lead::decode(&packets[0]).unwrap();
+                if lead.header().captured_at < self.index_from {
+                    continue;
+                }
                 rungs.entry(rung).or_default().push(IndexedSample {
                     class: *class,
                     sequence: *sequence,
@@ -490,6 +495,51 @@ fn a_time_of_which_nothing_is_kept_is_told() {
     let stats = watched.stats(Instant::ZERO + ms(18_000)).unwrap();
     let oldest = oldest.as_micros() as f64 / 1e3;
     assert_eq!(stats.kept_since_ms, Some(oldest));
+}
+
+/// After a restart the publisher answers for the time index until an archive takes over: a watcher that knows of an older past
+/// goes there within 1.5 s of that, and says after 5 s that nothing is kept if no archive does.
+#[test]
+fn a_watcher_waits_for_the_index_of_an_archive() {
+    for taken_over_at in [Some(ms(17_500)), None] {
+        let mut world = World::new(ms(10), vec![Media::video()]);
+        let mut config = watch();
+        config.watcher.asks_since = true;
+        let watcher = world.live.watch("C", config);
+        let to = wall(ms(5_000)) + ms(17);
+        world.seek(ms(15_000), watcher, Seek::To(to));
+        world.live.run_until(ms(14_900));
+        world.store.borrow_mut().index_from = wall(ms(14_500));
+        if let Some(at) = taken_over_at {
+            world.live.run_until(at);
+            world.store.borrow_mut().index_from = Timestamp::default();
+        }
+        world.live.run_until(ms(24_000));
+        let events = world.live.watcher(watcher).events();
+        let told = events
+            .iter()
+            .find(|(_, event)| matches!(event, Event::NothingKept { .. }));
+        let shown = world.shown(watcher, ms(15_000));
+        let past = shown.iter().find(|it| it.captured_at < wall(ms(14_000)));
+        let (happened_at, expected_at) = match taken_over_at {
+            Some(at) => {
+                let first = past.unwrap();
+                assert!(first.captured_at <= to && to.since(first.captured_at) < ms(34));
+                assert!(told.is_none());
+                (first.render_at, at)
+            }
+            None => {
+                assert!(past.is_none());
+                (told.unwrap().0, ms(20_000))
+            }
+        };
+        let expected_at = Instant::ZERO + expected_at;
+        let latest_at = expected_at + ms(1_500);
+        assert!(
+            (expected_at..latest_at).contains(&happened_at),
+            "{happened_at:?}"
+        );
+    }
 }
 
 /// While the past is fetched, live goes on; while another time is fetched, the past does. No frame comes after the jump

@@ -222,7 +222,7 @@ impl Watcher {
         let wanted = self.wanted_streams();
         let before = self.travel.upcoming.take();
         Player::leave(before, &mut self.requester);
-        self.travel.upcoming = Some(Player::new(now, time, wanted));
+        self.travel.upcoming = Some(Player::new(now, time, self.travel.kept.since, wanted));
         self.outbox.event(Event::Seeking { to: time });
     }
 

@@ -68,6 +68,8 @@ pub(super) enum Output {
 
 /// Interval between requests while answers contain nothing of a stream.
 const LATER: Duration = Duration::from_secs(1);
+/// Time for an archive to take the index over from a publisher that has restarted.
+const TAKE_OVER: Duration = Duration::from_secs(5);
 
 /// What is asked of the time index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +107,8 @@ type Anchor = (Timestamp, Instant);
 pub(super) struct Player {
     from: Timestamp,
     started_at: Instant,
+    /// Whether the time was kept by the last answer before it was asked for.
+    was_kept: bool,
     parts: Vec<Part>,
     anchor: Option<Anchor>,
     /// The presentation time of the first sample to show.
@@ -115,8 +119,13 @@ pub(super) struct Player {
 }
 
 impl Player {
-    /// Plays `wanted` from `from` on; the first stream is the one that others follow.
-    pub(super) fn new(now: Instant, from: Timestamp, wanted: Vec<Wanted>) -> Self {
+    /// Plays `wanted` from `from` on; the first stream is the one that others follow. `kept_since`: as far as it is known.
+    pub(super) fn new(
+        now: Instant,
+        from: Timestamp,
+        kept_since: Option<Timestamp>,
+        wanted: Vec<Wanted>,
+    ) -> Self {
         let parts = wanted.into_iter().map(|wanted| Part {
             request: Some(Request::new(
                 now,
@@ -131,6 +140,7 @@ impl Player {
         Self {
             from,
             started_at: now,
+            was_kept: kept_since.is_some_and(|since| since <= from),
             parts: parts.collect(),
             anchor: None,
             shows_from: from,
@@ -253,6 +263,13 @@ impl Player {
         requester.forget(part.index());
         let Some(rung) = index.rung(part.wanted.names.prefix()) else {
             if at == 0 {
+                // A publisher that has just restarted knows of nothing before.
+                let takes_over = self.was_kept && now.since(self.started_at) < TAKE_OVER;
+                if takes_over && request.question == Question::Begin {
+                    let ask_at = Some(now + LATER);
+                    part.request = Some(Request { ask_at, ..request });
+                    return;
+                }
                 let since = index.since;
                 self.outputs
                     .push_back(Output::Nothing(Unkept::NotThere { since }));

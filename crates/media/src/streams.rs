@@ -13,6 +13,13 @@ use crate::ingest::{self, AudioConfig, CopiedAudio, VideoConfig};
 const VIDEO: &str = "video";
 /// Name of the audio stream under the root.
 const AUDIO: &str = "audio";
+/// Name of the stream of captions under the root, and its codec: each sample is the text on the screen from its time of capture on, in
+/// UTF-8, with a line feed between rows; an empty one clears it.
+pub const CAPTIONS: &str = "captions";
+const TEXT: &str = "text";
+/// Most captions a second, and octets of one that watchers expect.
+pub(crate) const CAPTIONS_PER_SECOND: u32 = 10;
+const CAPTION_SIZE: u32 = 60;
 
 /// Inter-frame FEC of sound, whose packets have no parity of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
 /// of losses leave one in a hundred (`rtsd/across`). None is made unless somebody requests it. Frames of video take longer than
@@ -115,6 +122,19 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,
     }
+}
+
+/// The catalogue's stream of captions.
+pub fn captions() -> StreamInfo {
+    StreamInfo {
+        codec: TEXT.to_owned(),
+        ..StreamInfo::data(CAPTIONS, CAPTIONS_PER_SECOND, CAPTION_SIZE)
+    }
+}
+
+/// Returns whether a stream is one of captions.
+pub fn is_captions(stream: &StreamInfo) -> bool {
+    stream.kind == StreamKind::Data && stream.codec == TEXT
 }
 
 fn micros(duration: Duration) -> u64 {

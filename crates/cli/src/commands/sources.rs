@@ -127,7 +127,9 @@ impl Sources {
     /// Lists the streams of an input; the second of a kind is `video-2`.
     fn add(&mut self, label: String, ingest: Ingest, cutting: Cutting) {
         let mut names = Vec::new();
-        for mut stream in streams::describe(ingest.video(), ingest.audio(), cutting) {
+        let mut described = streams::describe(ingest.video(), ingest.audio(), cutting);
+        described.extend(ingest.has_captions().then(streams::captions));
+        for mut stream in described {
             let before = self
                 .streams
                 .iter()

@@ -4,6 +4,9 @@
 
 use namecast_units::Duration;
 
+/// Tracks of subtitles that are looked at.
+const MAX_SUBTITLES: usize = 64;
+
 /// Colour properties of a stream, by their names in ffmpeg.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Colours {
@@ -50,6 +53,8 @@ pub(crate) struct Description {
     pub(crate) duration: Option<Duration>,
     /// The stream of pictures that is taken.
     pub(crate) picture: Option<Picture>,
+    /// Codecs of the tracks of subtitles.
+    pub(crate) subtitles: Vec<String>,
 }
 
 /// Which part of ffmpeg's report a line belongs to.
@@ -92,6 +97,13 @@ impl Description {
     fn read_input(&mut self, line: &str) {
         if let Some(rest) = line.strip_prefix("  Duration: ") {
             self.duration = rest.split(',').next().and_then(duration);
+        }
+        if line.trim_start().starts_with("Stream #0:")
+            && let Some((_, codec)) = line.split_once(": Subtitle: ")
+            && self.subtitles.len() < MAX_SUBTITLES
+        {
+            let codec = codec.split([' ', ',']).next();
+            self.subtitles.push(codec.unwrap_or_default().to_owned());
         }
     }
 

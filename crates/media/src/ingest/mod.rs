@@ -241,9 +241,9 @@ impl AudioConfig {
 /// One encoded frame or sound packet.
 #[derive(Clone, Debug)]
 pub struct MediaFrame {
-    /// Pictures or sound.
+    /// Pictures, sound, or captions ([`StreamKind::Data`]).
     pub stream: StreamKind,
-    /// Index of the rung in the ladder; zero for sound.
+    /// Index of the rung in the ladder; zero for sound and captions.
     pub rung: usize,
     /// Place in decoding order; the same key frame of a closed group has the same in every rung.
     pub position: u64,
@@ -256,7 +256,7 @@ pub struct MediaFrame {
     pub composition_offset: Duration,
     /// When the encoder had finished it.
     pub encoded_at: Timestamp,
-    /// The encoded frame.
+    /// The encoded frame; of captions, the text that is shown from `captured_at` on.
     pub payload: Bytes,
 }
 
@@ -449,6 +449,7 @@ pub struct Ingest {
     reading: Arc<external::Reading>,
     video: Option<VideoConfig>,
     audio: Option<AudioConfig>,
+    has_captions: bool,
 }
 
 impl Ingest {
@@ -478,6 +479,7 @@ impl Ingest {
         let (stop, reading) = (Arc::<AtomicBool>::default(), Arc::clone(&opening.0));
         let input = External::open(config, &reading)?;
         let (video, audio) = (input.video.clone(), input.audio.clone());
+        let has_captions = input.has_captions;
         input.start(sink, Arc::clone(&stop), Arc::clone(&reading));
         Ok(Self {
             events,
@@ -486,6 +488,7 @@ impl Ingest {
             reading,
             video,
             audio,
+            has_captions,
         })
     }
 
@@ -516,6 +519,7 @@ impl Ingest {
             reading: Arc::default(),
             video: Some(config.video.clone()),
             audio: config.audio.clone(),
+            has_captions: false,
         })
     }
 
@@ -542,6 +546,7 @@ impl Ingest {
             reading: Arc::default(),
             video: Some(encoded.video),
             audio: encoded.audio,
+            has_captions: false,
         })
     }
 
@@ -563,6 +568,11 @@ impl Ingest {
     /// How sound is encoded; `None` if the input has none or it was not wanted.
     pub const fn audio(&self) -> Option<&AudioConfig> {
         self.audio.as_ref()
+    }
+
+    /// Returns whether the input has captions, which come as frames of [`StreamKind::Data`].
+    pub const fn has_captions(&self) -> bool {
+        self.has_captions
     }
 
     /// Counts what happened so far.

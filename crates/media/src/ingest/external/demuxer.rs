@@ -6,7 +6,7 @@
 //!                         a pipe that is NUT ─────────────────────────────────────▶
 //! ```
 
-use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::io::{self, PipeReader, Read};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -20,10 +20,11 @@ use super::super::description::Description;
 use super::super::ffmpeg::Process;
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
+use super::captions::{Track, TrackCodec};
 use super::continuity::{Continuity, Gaps};
-use super::framecrc::{Lines, MAX_LINE, PacketLine};
+use super::framecrc;
 use super::joiner::Joiner;
-use super::opener::{Attempt, Opening, is_fetched, listening};
+use super::opener::{Attempt, Opening, Plan, is_fetched, listening};
 use super::refusal::reason;
 use super::tap::Tap;
 use super::{MAX_CHANNELS, Reading, sound};
@@ -132,8 +133,42 @@ pub(super) struct Opened {
     /// The first packets.
     pub(super) first: Vec<Packet>,
     pub(super) attempt: Attempt,
+    /// Its subtitles.
+    pub(super) track: Option<Track>,
     /// ffmpeg's description of the input.
     pub(super) description: Description,
+}
+
+impl Plan {
+    /// Returns what to try next, after this came of it: other options, or the same with the track of subtitles that was found.
+    fn after(self, opened: &Result<Opened, IngestError>, config: &IngestConfig) -> Option<Self> {
+        let attempt = match opened {
+            _ if self.attempt != Attempt::First => None,
+            Ok(opened) if opened.is_packed() => Some(Attempt::PackedPictures),
+            Ok(opened) => opened.lacks_sound().then(|| {
+                let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
+                // Sound that has not come says nothing yet.
+                let channels = if channels == 1 { 1 } else { MAX_CHANNELS };
+                Attempt::EncodedSound(config.wish.channels.unwrap_or(channels))
+            }),
+            Err(IngestError::Unreadable { said, .. }) => Attempt::after(said),
+            Err(_) => None,
+        };
+        // What is live cannot be opened twice without a loss.
+        let can_repeat = Kind::of(&config.input) != Kind::Live;
+        let track = match opened {
+            Ok(opened) if can_repeat && self.track.is_none() => {
+                let tracks = opened.description.subtitles.iter().enumerate();
+                let mut tracks = tracks.map(|(number, codec)| (number, TrackCodec::of(codec)));
+                tracks.find_map(|(number, codec)| Some((number, codec?)))
+            }
+            _ => None,
+        };
+        (attempt.is_some() || track.is_some()).then_some(Self {
+            attempt: attempt.unwrap_or(self.attempt),
+            track: track.or(self.track),
+        })
+    }
 }
 
 impl Opened {
@@ -217,34 +252,26 @@ impl Demuxer {
             Input::Pipe(pipe) => pipe.take().map(Tap::new),
             _ => None,
         };
-        let open = |attempt| Self::open_by(config, looped, reading, (attempt, tap.as_ref()));
-        let opened = open(Attempt::First);
-        let attempt = match &opened {
-            Ok(opened) if opened.is_packed() => Some(Attempt::PackedPictures),
-            Ok(opened) => opened.lacks_sound().then(|| {
-                let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
-                // Sound that has not come says nothing yet.
-                let channels = if channels == 1 { 1 } else { MAX_CHANNELS };
-                Attempt::EncodedSound(config.wish.channels.unwrap_or(channels))
-            }),
-            Err(IngestError::Unreadable { said, .. }) => Attempt::after(said),
-            Err(_) => None,
-        };
         let listens = matches!(&config.input, Input::Address(it) if listening(it).is_some());
-        let Some(attempt) = attempt.filter(|_| !listens && !reading.has_ended()) else {
-            return opened;
-        };
-        drop((opened, reading.take()));
-        open(attempt)
+        let mut plan = Plan::default();
+        loop {
+            let opened = Self::open_by(config, looped, reading, (plan, tap.as_ref()));
+            let next = plan.after(&opened, config);
+            let Some(next) = next.filter(|_| !listens && !reading.has_ended()) else {
+                return opened;
+            };
+            drop((opened, reading.take()));
+            plan = next;
+        }
     }
 
     fn open_by(
         config: &IngestConfig,
         looped: bool,
         reading: &Arc<Reading>,
-        (attempt, tap): (Attempt, Option<&Tap>),
+        (plan, tap): (Plan, Option<&Tap>),
     ) -> Result<Opened, IngestError> {
-        let opening = Opening::new(config, looped, attempt);
+        let opening = Opening::new(config, looped, plan);
         let stdin = match tap {
             Some(_) => Stdio::piped(),
             None => Stdio::null(),
@@ -254,11 +281,18 @@ impl Demuxer {
         if let Some(tap) = tap {
             tap.fill(process.stdin());
         }
+        // The last two pipes.
+        let track = plan.track.and_then(|(_, codec)| {
+            let (lines, octets) = (pipes.pop()?, pipes.pop()?);
+            Some(Track::read(codec, octets, lines))
+        });
         let lines = pipes.split_off(opening.nuts).pop();
         let lines = lines.map(|pipe| (pipe, opening.lined));
         let reader = Self::read_from(pipes, lines, config, reading);
         reading.hold(process);
-        reader.listen(attempt)
+        let mut opened = reader.listen(plan.attempt)?;
+        opened.track = track;
+        Ok(opened)
     }
 
     /// Begins to read NUT from each of `pipes`, one thread for each, and lines of the first so many streams. What is inside is said
@@ -281,7 +315,7 @@ impl Demuxer {
             None => Joiner::default(),
             Some((pipe, lined)) => {
                 let (sender, lines) = sync_channel(AHEAD);
-                thread::spawn(move || read_lines(pipe, &sender));
+                thread::spawn(move || framecrc::read(pipe, |line| sender.send(line).is_ok()));
                 Joiner::new(lines, lined)
             }
         };
@@ -346,6 +380,7 @@ impl Demuxer {
             streams,
             first,
             attempt,
+            track: None,
             description,
         })
     }
@@ -525,28 +560,6 @@ fn read(
             if packets.send(packet).is_err() {
                 return;
             }
-        }
-    }
-}
-
-/// Reads the lines that go with the packets.
-fn read_lines(pipe: PipeReader, packets: &SyncSender<PacketLine>) {
-    let (mut pipe, mut lines, mut line) = (BufReader::new(pipe), Lines::default(), Vec::new());
-    loop {
-        line.clear();
-        match (&mut pipe)
-            .take(MAX_LINE as u64)
-            .read_until(b'\n', &mut line)
-        {
-            Ok(0) => return,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(_) => return,
-        }
-        let text = String::from_utf8_lossy(&line);
-        let packet = lines.read(text.trim_end());
-        if packet.is_some_and(|packet| packets.send(packet).is_err()) {
-            return;
         }
     }
 }

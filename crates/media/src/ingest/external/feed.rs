@@ -15,6 +15,7 @@ use super::super::source::Input;
 use super::super::{
     AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
 };
+use super::captions::Captions;
 use super::clock::{CaptureClock, Origin, Playback};
 use super::demuxer::{self, Demuxer, Opened, Packet, SILENCE};
 use super::form::{self, Form};
@@ -95,6 +96,10 @@ pub(super) struct Feed {
     sink: Sink,
     order: Order,
     sounds: Arc<AtomicU64>,
+    /// Whether captions are published.
+    has_captions: bool,
+    /// Position of the next caption.
+    next_caption: u64,
     /// Whether something may follow its end.
     comes_again: bool,
     /// Whether sound comes encoded as it is published, though not by its source.
@@ -202,6 +207,8 @@ impl Feed {
             sink: sink.clone(),
             order: Order::default(),
             sounds: Arc::default(),
+            has_captions: input.has_captions,
+            next_caption: 0,
             comes_again: After::of(&config.input) != After::Nothing,
             sound_is_ready: false,
             resampled: (config.wish.rate).map(|rate| (rate, Arc::default())),
@@ -254,8 +261,10 @@ impl Feed {
             mut demuxer,
             first,
             attempt,
+            track,
             ..
         } = opened;
+        let mut captions = self.has_captions.then(|| Captions::new(track));
         self.sound_is_ready = matches!(attempt, Attempt::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
@@ -294,6 +303,10 @@ impl Feed {
             {
                 let packet = self.timed(packet, true, stop);
                 self.look_at(&packet, &mut group);
+                if let Some(captions) = &mut captions {
+                    captions.on_picture(&packet);
+                    self.caption(captions, packet.dts);
+                }
                 if group.has_begun() {
                     self.picture(packet, stream, &mut pictures);
                 }
@@ -373,6 +386,28 @@ impl Feed {
         };
         self.clock.on_packet(is_video, &packet, arrived, origin);
         packet
+    }
+
+    /// Publishes the captions at `now` by the source's clock, if they have changed.
+    fn caption(&mut self, captions: &mut Captions, now: u64) {
+        let Some(shown) = captions.at(now) else {
+            return;
+        };
+        let origin = &self.picture_origin;
+        let (captured_at, offset) = origin.timed(origin.at(shown.since), shown.since, wall());
+        let encoded_at = wall();
+        self.sink.frame(MediaFrame {
+            stream: StreamKind::Data,
+            rung: 0,
+            position: self.next_caption,
+            key: true,
+            // What is told late must not make the path seem long.
+            captured_at: (captured_at + offset).max(encoded_at),
+            composition_offset: Duration::ZERO,
+            encoded_at,
+            payload: shown.text.clone().into(),
+        });
+        self.next_caption += 1;
     }
 
     fn picture(&mut self, packet: Packet, stream: &NutStream, encoders: &mut Kept) {

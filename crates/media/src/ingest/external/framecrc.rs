@@ -7,9 +7,10 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::io::{self, BufRead, BufReader, PipeReader, Read};
 
 /// Longest line that is read, in octets.
-pub(super) const MAX_LINE: usize = 4_096;
+const MAX_LINE: usize = 4_096;
 /// Most streams.
 const MAX_STREAMS: usize = 16;
 /// The flags of ffmpeg's packets: it decodes by itself, and it is decoded but not shown.
@@ -38,16 +39,38 @@ pub(super) struct PacketLine {
     pub(super) has_side_data: bool,
 }
 
-/// Reads lines.
+/// Hands the lines of `pipe` to `take`, until they end or it returns false.
+pub(super) fn read(pipe: PipeReader, mut take: impl FnMut(PacketLine) -> bool) {
+    let (mut pipe, mut lines, mut line) = (BufReader::new(pipe), Lines::default(), Vec::new());
+    loop {
+        line.clear();
+        match (&mut pipe)
+            .take(MAX_LINE as u64)
+            .read_until(b'\n', &mut line)
+        {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+        }
+        let text = String::from_utf8_lossy(&line);
+        let packet = lines.read(text.trim_end());
+        if packet.is_some_and(|packet| !take(packet)) {
+            return;
+        }
+    }
+}
+
+/// Parser of lines.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+struct Lines {
     /// Numerator and denominator of the unit of times, in seconds.
     units: BTreeMap<usize, (i64, i64)>,
 }
 
 impl Lines {
     /// Returns what a line says; `None` if it is of no packet.
-    pub(super) fn read(&mut self, line: &str) -> Option<PacketLine> {
+    fn read(&mut self, line: &str) -> Option<PacketLine> {
         if let Some(rest) = line.strip_prefix("#tb ") {
             self.read_unit(rest);
             return None;

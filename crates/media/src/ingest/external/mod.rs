@@ -9,6 +9,7 @@
 //! A file is played by our clock. Everything else is live: what was captured when is told by when it came, what had gathered
 //! before it was opened is passed over up to the newest key frame, and what encoders do not keep up with is left out.
 
+mod captions;
 mod clock;
 mod continuity;
 mod demuxer;
@@ -111,6 +112,8 @@ pub(super) struct External {
     pub(super) audio: Option<AudioConfig>,
     copied: Option<Form>,
     preparation: Preparation,
+    /// Whether it has captions: a track of subtitles, or closed captions within the pictures.
+    pub(super) has_captions: bool,
     note: Option<String>,
 }
 
@@ -160,8 +163,10 @@ impl External {
         if audio.as_ref().is_some_and(|audio| audio.copied.is_none()) {
             ffmpeg::check(&["libopus"])?;
         }
+        let has_captions = opened.track.is_some() || opened.first.iter().any(captions::has_closed);
         Ok(Self {
             config: config.clone(),
+            has_captions,
             opened,
             video,
             audio,

@@ -6,12 +6,14 @@ use super::super::ffmpeg::{local, pipe_url, words};
 use super::super::source::Input;
 use super::super::{AudioConfig, IngestConfig};
 use super::MAX_CHANNELS;
+use super::captions::TrackCodec;
 use super::joiner::TIME_OFFSET;
 
 /// Attempt to open an input: the first, or the second after a failure that tells what the input needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Attempt {
     /// ffmpeg probes the input for up to one second.
+    #[default]
     First,
     /// ffmpeg probes for up to ten seconds: the next key frame is far.
     LatePictures,
@@ -50,19 +52,28 @@ impl Attempt {
     }
 }
 
+/// How an input is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) attempt: Attempt,
+    /// Track of subtitles that is handed over, too: its number among the tracks of subtitles.
+    pub(super) track: Option<(usize, TrackCodec)>,
+}
+
 /// Arguments of ffmpeg, and the pipes of its output.
 #[derive(Debug)]
 pub(super) struct Opening {
     pub(super) arguments: Vec<OsString>,
     /// Pipes that carry NUT, of which they are the first.
     pub(super) nuts: usize,
-    /// Streams for which lines of times come in one more pipe; 0: there is none.
+    /// Streams for which lines of times come in one more pipe; 0: there is none. Octets and lines of a track of subtitles come in the last two.
     pub(super) lined: usize,
 }
 
 impl Opening {
     /// Returns the arguments that open the input of `config` without buffering.
-    pub(super) fn new(config: &IngestConfig, looped: bool, attempt: Attempt) -> Self {
+    pub(super) fn new(config: &IngestConfig, looped: bool, plan: Plan) -> Self {
+        let attempt = plan.attempt;
         let (options, input) = input(config, looped, attempt);
         let mut opening = Self {
             arguments: words(&options).chain(["-i".into(), input]).collect(),
@@ -93,6 +104,11 @@ impl Opening {
         if !is_drawn {
             opening.add(&format!("{tracks} {copied} -f framecrc"));
             opening.lined = if tracks.contains("0:a") { 2 } else { 1 };
+        }
+        if let Some((number, _)) = plan.track {
+            let track = format!("-map 0:s:{number} -c copy");
+            opening.add(&format!("{track} -f data"));
+            opening.add(&format!("{track} -f framecrc"));
         }
         opening
     }

@@ -68,10 +68,10 @@ def played(home, case, way, begin):
     wait_until_running(watcher)
     asked_at = time.time()
     publish(home, case, lambda: with_reader(home, case, watcher, begin), result)
-    result.text = shown_text(home)
     if way == "rewind":
         watcher = rewind(home, case, written, asked_at, watcher)
     status = watcher.end()
+    result.text = shown_text(home, way)
     result.catalogue = catalogue(watcher)
     result.stats = next((line["stats"] for line in reversed(watcher.lines()) if "stats" in line), {})
     if not result.error and status != 0:
@@ -94,9 +94,9 @@ def with_reader(home, case, watcher, begin):
     return publisher
 
 
-def shown_text(home):
-    """What watchers of data streams printed, and the subtitles of HLS."""
-    files = [*home.path.glob("data-*.out"), *home.path.glob("live/**/*.vtt")]
+def shown_text(home, way):
+    """The subtitles of HLS, or what watchers of data streams printed."""
+    files = home.path.glob("live/**/*.vtt") if way == "hls" else home.path.glob("data-*.out")
     return "\n".join(file.read_text(errors="replace") for file in files)
 
 

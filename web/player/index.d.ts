@@ -25,7 +25,7 @@ export interface Notice {
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
- * and of its own `qualitychange` and `notice`.
+ * and of its own `qualitychange`, `captionschange` and `notice`.
  */
 export declare class NamecastPlayer extends HTMLElement {
   /** Address of the node's page with the name and key of the stream: `https://node.example/?name=/show&key=…`. */
@@ -50,6 +50,9 @@ export declare class NamecastPlayer extends HTMLElement {
   readonly qualities: Quality[];
   /** A name of `qualities`, `lowest`, `highest`, or `auto`: what the connection carries. */
   quality: string;
+  /** Whether captions have come, and whether they are shown over the picture. */
+  readonly hasCaptions: boolean;
+  showsCaptions: boolean;
   readonly knownKeys: { forget(name: string): void };
   /** Joins the stream. */
   play(): Promise<void>;

@@ -19,7 +19,9 @@ use axum::routing::get;
 use namecast::drive;
 use namecast_apps::live::watcher::{Pin, RungChoice, Verdict, Watched};
 use namecast_apps::live::{Player, Watcher, WatcherConfig};
-use namecast_media::record::{Destination, PLAYLIST, Recorder};
+use namecast_media::hls::PLAYLIST;
+use namecast_media::record::{Destination, Recorder};
+use namecast_media::streams::CAPTIONS;
 use namecast_net::Node;
 use namecast_packet::Name;
 use namecast_units::Duration;
@@ -38,6 +40,7 @@ const IDLE: Duration = Duration::from_secs(30);
 /// How long the first segments may take.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(50);
+const PLAYLIST_TYPE: &str = "application/vnd.apple.mpegurl";
 const SILENCE: &str = "no picture came in time; namecast watch NAME says more";
 
 /// What is played, for all who request it.
@@ -148,7 +151,7 @@ impl HlsServer {
                 return Err(HlsError::Nothing(name.clone(), SILENCE.to_owned()));
             };
             match tokio::fs::read(&path).await {
-                Ok(text) => return Ok(response("application/vnd.apple.mpegurl", "no-cache", text)),
+                Ok(text) => return Ok(response(PLAYLIST_TYPE, "no-cache", text)),
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(broken(error.into()));
                 }
@@ -170,7 +173,14 @@ impl HlsServer {
     async fn segment(&self, name: &Name, file: &str) -> Result<Response, HlsError> {
         let (path, _) = self.find(name, file).ok_or(HlsError::NoFile)?;
         match tokio::fs::read(&path).await {
-            Ok(octets) => Ok(response("video/mp4", "max-age=60", octets)),
+            Ok(octets) => {
+                let (kind, keep) = match path.extension().and_then(|it| it.to_str()) {
+                    Some("m3u8") => (PLAYLIST_TYPE, "no-cache"),
+                    Some("vtt") => ("text/vtt", "max-age=60"),
+                    _ => ("video/mp4", "max-age=60"),
+                };
+                Ok(response(kind, keep, octets))
+            }
             Err(_) => Err(HlsError::NoFile),
         }
     }
@@ -258,6 +268,7 @@ impl Playing {
         let mut config = WatcherConfig::new(self.name.clone());
         config.trust = self.keys.trust();
         config.rung = RungChoice::Highest;
+        (config.data, config.streams) = (true, vec![CAPTIONS.to_owned()]);
         config.wall_at_zero = node.clock().wall_at_zero();
         // Whoever could foresee Nonces and challenges could have them answered beforehand.
         config.seed = u64::from_le_bytes(namecast_net::random());
@@ -315,7 +326,7 @@ fn parse(path: &str) -> Option<(Name, &str)> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     let (stem, kind) = file.split_once('.')?;
     let is_file = !stem.is_empty() && stem.bytes().all(is_plain);
-    let is_kind = file == PLAYLIST || matches!(kind, "m4s" | "mp4");
+    let is_kind = matches!(kind, "m3u8" | "m4s" | "mp4" | "vtt");
     let name: Name = format!("/{name}").parse().ok()?;
     (is_file && is_kind && name != Name::root()).then_some((name, file))
 }
@@ -340,13 +351,13 @@ mod tests {
         assert_eq!(parsed("demo/index.m3u8"), found("/demo", "index.m3u8"));
         assert_eq!(parsed("a/b/12.m4s"), found("/a/b", "12.m4s"));
         assert_eq!(parsed("a/init-1.mp4"), found("/a", "init-1.mp4"));
+        assert_eq!(parsed("a/12.vtt"), found("/a", "12.vtt"));
         for wrong in [
             "index.m3u8",
             "/index.m3u8",
             "a/",
             "a/..",
             "a/.mp4",
-            "a/other.m3u8",
             "a/x.sh",
             "a/%2e.mp4",
             "a/b.m4s.tmp",

@@ -11,6 +11,7 @@ mod clock;
 pub mod flv;
 pub mod found;
 mod headers;
+pub mod hls;
 pub mod ingest;
 pub mod nut;
 pub mod package;

@@ -8,19 +8,20 @@
 //! none twice.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Frame, Stages};
-use namecast_stream::{Catalogue, StreamInfo, StreamKind};
-use namecast_units::{Bitrate, Duration, Instant, Timestamp};
+use namecast_stream::{Catalogue, Rung, StreamInfo, StreamKind};
+use namecast_units::{Duration, Instant, Timestamp};
 use tempfile::TempDir;
 
+use crate::hls::{self, PLAYLIST, Subtitles, files};
 use crate::ingest::MediaFrame;
-use crate::record::{Cut, Destination, PLAYLIST, Recorder, TakesNot};
+use crate::record::{Cut, Destination, Recorder, TakesNot};
+use crate::streams::is_captions;
 
 /// Name of the stream under the root, and of its codec in the catalogue.
 pub const HLS: &str = "hls";
@@ -28,10 +29,8 @@ pub const HLS: &str = "hls";
 const LISTED: usize = 6;
 /// Segments that are kept after they left the playlist: somebody may be fetching them.
 const KEPT: usize = 2;
-/// What AAC takes in which ffmpeg encodes sound that HLS does not take as it is.
-const SOUND_BITRATE: Bitrate = Bitrate::kbps(128);
-/// HLS names codecs by RFC 6381: AAC-LC.
-const AAC: &str = "mp4a.40.2";
+/// Directory of the captions.
+const CAPTIONS: &str = "captions";
 
 /// Why streams cannot be packaged.
 #[derive(Debug, thiserror::Error)]
@@ -68,8 +67,19 @@ pub struct Packager {
     video: StreamInfo,
     audio: Option<StreamInfo>,
     rungs: Vec<Packaged>,
+    captions: Option<Captions>,
     /// Whether the multivariant playlist was given.
     is_listed: bool,
+}
+
+/// Captions, in segments of their own.
+#[derive(Debug, Default)]
+struct Captions {
+    /// Time of capture where the recordings begin.
+    began: Timestamp,
+    subtitles: Subtitles,
+    /// Segments that were given and did not go, the oldest first.
+    files: VecDeque<String>,
 }
 
 /// One rung.
@@ -86,7 +96,7 @@ struct Packaged {
 }
 
 impl Packager {
-    /// A packager of one video with its sound, in segments of `segment`.
+    /// A packager of one video with its sound and captions, in segments of `segment`.
     ///
     /// # Errors
     /// If HLS does not take the streams, or there is no place for files.
@@ -94,7 +104,8 @@ impl Packager {
         let of = |kind| streams.iter().find(move |stream| stream.kind == kind);
         let video = of(StreamKind::Video).ok_or(PackageError::NoVideo)?;
         let audio = of(StreamKind::Audio);
-        let is_other = |it: &&StreamInfo| it.name != video.name && Some(*it) != audio;
+        let captions = streams.iter().find(|it| is_captions(it));
+        let is_other = |it: &&StreamInfo| ![Some(video), audio, captions].contains(&Some(*it));
         if let Some(other) = streams.iter().find(is_other) {
             return Err(PackageError::Several(other.name.clone()));
         }
@@ -107,6 +118,7 @@ impl Packager {
             segment,
             video: video.clone(),
             audio: audio.cloned(),
+            captions: captions.map(|_| Captions::default()),
             rungs: Vec::new(),
             is_listed: false,
         })
@@ -131,12 +143,18 @@ impl Packager {
             if frame.stream != StreamKind::Video || !frame.key {
                 return Ok(());
             }
-            self.begin(frame.captured_at)?;
+            self.begin(frame)?;
         }
         let is_video = frame.stream == StreamKind::Video;
-        let stream = match is_video {
-            true => Some(&self.video),
-            false => self.audio.as_ref(),
+        let stream = match frame.stream {
+            StreamKind::Video => Some(&self.video),
+            StreamKind::Audio => self.audio.as_ref(),
+            StreamKind::Data | StreamKind::Other => {
+                if let Some(captions) = &mut self.captions {
+                    captions.show(frame);
+                }
+                return Ok(());
+            }
         };
         let Some(rung) = stream.and_then(|it| it.rungs.get(frame.rung)) else {
             return Ok(());
@@ -153,7 +171,8 @@ impl Packager {
         Ok(())
     }
 
-    fn begin(&mut self, at: Timestamp) -> anyhow::Result<()> {
+    fn begin(&mut self, first: &MediaFrame) -> anyhow::Result<()> {
+        let at = first.captured_at;
         let micros = u64::try_from(self.segment.as_micros()).unwrap_or(u64::MAX);
         let cut = Cut {
             duration: self.segment,
@@ -170,6 +189,11 @@ impl Packager {
         let delays = self.video.rungs.iter().map(|rung| rung.reorder_delay);
         let delay = delays.max().unwrap_or(0);
         let began = Timestamp::from_micros(at.as_micros().saturating_sub(delay));
+        if let Some(captions) = &mut self.captions {
+            captions.began = began;
+            let begin = captions.time(at + first.composition_offset);
+            captions.subtitles.begin(begin);
+        }
         for rung in &self.video.rungs {
             let directory = self.directory.path().join(&rung.name);
             let destination = Destination::package(directory.clone(), cut);
@@ -193,13 +217,55 @@ impl Packager {
         for rung in &mut self.rungs {
             rung.look(&mut changes);
         }
+        if let (Some(captions), Some(rung)) = (&mut self.captions, self.rungs.first()) {
+            captions.follow(&rung.playlist, &mut changes);
+        }
         let has_begun = self.rungs.iter().all(|rung| !rung.playlist.is_empty());
         if !self.is_listed && has_begun && !self.rungs.is_empty() {
             self.is_listed = true;
-            let text = multivariant(&self.video, self.audio.as_ref());
+            let path = |rung: &Rung| format!("{}/{PLAYLIST}", rung.name);
+            let captions = self
+                .captions
+                .as_ref()
+                .map(|_| format!("{CAPTIONS}/{PLAYLIST}"));
+            let rungs = &self.video.rungs;
+            let text = hls::multivariant(rungs, path, self.audio.as_ref(), captions.as_deref());
             changes.push(Change::Put(PLAYLIST.to_owned(), text.into()));
         }
         changes
+    }
+}
+
+impl Captions {
+    fn time(&self, at: Timestamp) -> u64 {
+        at.micros_since(self.began).try_into().unwrap_or(0)
+    }
+
+    fn show(&mut self, frame: &MediaFrame) {
+        let text = String::from_utf8_lossy(&frame.payload).into_owned();
+        self.subtitles.show(self.time(frame.captured_at), text);
+    }
+
+    /// Makes the captions of the segments that are new in the playlist of a rung.
+    fn follow(&mut self, playlist: &[u8], changes: &mut Vec<Change>) {
+        let playlist = String::from_utf8_lossy(playlist);
+        let segments = self.subtitles.follow(&playlist);
+        if segments.is_empty() {
+            return;
+        }
+        let path = |file: &str| format!("{CAPTIONS}/{file}");
+        for (file, text) in segments {
+            changes.push(Change::Put(path(&file), text.into()));
+            self.files.push_back(file);
+        }
+        let text = hls::captions_playlist(&playlist, str::to_owned);
+        let listed = hls::files(&text).count();
+        changes.push(Change::Put(path(PLAYLIST), text.into()));
+        while self.files.len() > listed + KEPT
+            && let Some(file) = self.files.pop_front()
+        {
+            changes.push(Change::Gone(path(&file)));
+        }
     }
 }
 
@@ -240,56 +306,6 @@ impl Packaged {
     }
 }
 
-/// The qualities that a multivariant playlist lists, by bandwidth and name.
-pub fn variants(playlist: &str) -> impl Iterator<Item = (u64, &str)> {
-    let lines = playlist.lines().zip(playlist.lines().skip(1));
-    lines.filter_map(|(stream, path)| {
-        let attributes = stream.strip_prefix("#EXT-X-STREAM-INF:")?;
-        let mut attributes = attributes.split(',');
-        let bandwidth = attributes.find_map(|it| it.strip_prefix("BANDWIDTH="))?;
-        let name = path.strip_suffix(PLAYLIST)?.strip_suffix('/')?;
-        Some((bandwidth.parse().ok()?, name))
-    })
-}
-
-/// The files that a media playlist lists: the header first.
-pub fn files(playlist: &str) -> impl Iterator<Item = &str> {
-    playlist.lines().filter_map(|line| {
-        let header = line.strip_prefix("#EXT-X-MAP:URI=\"");
-        let header = header.and_then(|rest| rest.split('"').next());
-        header.or_else(|| Some(line).filter(|line| !line.is_empty() && !line.starts_with('#')))
-    })
-}
-
-/// The playlist of playlists: RFC 8216, section 4.3.4.2.
-fn multivariant(video: &StreamInfo, audio: Option<&StreamInfo>) -> String {
-    let mut text = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-INDEPENDENT-SEGMENTS\n".to_owned();
-    let sound = audio.and_then(|audio| Some((audio, audio.rungs.first()?)));
-    let (sound_rate, sound_codec) = match sound {
-        None => (Bitrate::default(), None),
-        Some((audio, rung)) if audio.codec == "aac" => (rung.bitrate, Some(&*rung.codec_string)),
-        Some(_) => (SOUND_BITRATE, Some(AAC)),
-    };
-    for rung in &video.rungs {
-        let bandwidth = rung.bitrate.as_bps() + sound_rate.as_bps();
-        let codecs: Vec<_> = [Some(&*rung.codec_string), sound_codec]
-            .into_iter()
-            .flatten()
-            .collect();
-        let codecs = codecs.join(",");
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "#EXT-X-STREAM-INF:BANDWIDTH={bandwidth},CODECS=\"{codecs}\""
-        );
-        if let (Some(width), Some(height)) = (rung.width, rung.height) {
-            let _ = write!(text, ",RESOLUTION={width}x{height}");
-        }
-        let _ = writeln!(text, "\n{}/{PLAYLIST}", rung.name);
-    }
-    text
-}
-
 /// The frame as a recorder takes it.
 fn watched(frame: &MediaFrame, rung: String) -> Frame {
     Frame {
@@ -311,12 +327,11 @@ fn watched(frame: &MediaFrame, rung: String) -> Frame {
 
 #[cfg(test)]
 mod tests {
-    use namecast_stream::Rung;
+    use std::fmt::Write as _;
+
+    use namecast_units::Bitrate;
 
     use super::*;
-
-    const PLAYLIST_OF_FFMPEG: &str = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n\
-        #EXT-X-MAP:URI=\"init-1.mp4\"\n#EXTINF:4.000000,\nseq=7\n#EXTINF:4.000000,\nseq=8\n";
 
     fn stream(kind: StreamKind, codec: &str, rungs: &[(&str, u64)]) -> StreamInfo {
         let only = StreamInfo::data("x", 30, 100);
@@ -337,25 +352,6 @@ mod tests {
 
     fn video() -> StreamInfo {
         stream(StreamKind::Video, "h264", &[("300k", 300), ("1M", 1_000)])
-    }
-
-    /// 300 and 128 kbit/s are 428.
-    #[test]
-    fn the_multivariant_playlist_lists_all_rungs_with_their_sound() {
-        let opus = stream(StreamKind::Audio, "opus", &[("64k", 64)]);
-        let text = multivariant(&video(), Some(&opus));
-        let expected = "#EXT-X-STREAM-INF:BANDWIDTH=428000,CODECS=\"avc1.42C01E,mp4a.40.2\"\n300k/index.m3u8\n";
-        assert!(text.contains(expected), "{text}");
-        let listed: Vec<_> = variants(&text).collect();
-        assert_eq!(listed, [(428_000, "300k"), (1_128_000, "1M")]);
-        let text = multivariant(&video(), None);
-        assert!(text.contains("BANDWIDTH=1000000,CODECS=\"avc1.42C01E\"\n1M/index.m3u8\n"));
-    }
-
-    #[test]
-    fn the_header_and_segments_are_found_in_a_playlist() {
-        let found: Vec<_> = files(PLAYLIST_OF_FFMPEG).collect();
-        assert_eq!(found, ["init-1.mp4", "seq=7", "seq=8"]);
     }
 
     #[test]

@@ -17,8 +17,7 @@ const AUDIO: &str = "audio";
 /// UTF-8, with a line feed between rows; an empty one clears it.
 pub const CAPTIONS: &str = "captions";
 const TEXT: &str = "text";
-/// Most captions a second, and octets of one that watchers expect.
-pub(crate) const CAPTIONS_PER_SECOND: u32 = 10;
+/// Octets of captions that watchers expect.
 const CAPTION_SIZE: u32 = 60;
 
 /// Inter-frame FEC of sound, whose packets have no parity of their own: with 20 ms each, a lost one is back after 60 ms at most, and 10 %
@@ -128,7 +127,7 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
 pub fn captions() -> StreamInfo {
     StreamInfo {
         codec: TEXT.to_owned(),
-        ..StreamInfo::data(CAPTIONS, CAPTIONS_PER_SECOND, CAPTION_SIZE)
+        ..StreamInfo::data(CAPTIONS, ingest::CAPTIONS_PER_SECOND, CAPTION_SIZE)
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::process::Command;
 
 use namecast_apps::live::watcher::{Frame, Stages};
+use namecast_media::hls::PLAYLIST;
 use namecast_media::ingest::{Ingest, IngestConfig, MediaEvent, MediaFrame};
-use namecast_media::record::{Destination, PLAYLIST, Recorder};
-use namecast_media::streams::{Cutting, describe};
+use namecast_media::record::{Destination, Recorder};
+use namecast_media::streams::{self, Cutting, describe};
 use namecast_stream::{Catalogue, StreamKind};
 use namecast_units::{Duration, Instant, Timestamp};
 
@@ -278,6 +279,69 @@ fn a_file_has_one_size(film: &Film, directory: &Path) {
     );
 }
 
+/// Captions come beside HLS in segments of the same times: here from 0.7 s to 1.7 s of the pictures.
+fn captions_come_beside_hls(film: &Film, directory: &Path) {
+    let mut catalogue = film.catalogue.clone();
+    catalogue.streams.push(streams::captions());
+    let mut frames = film.rung("300k");
+    let first = frames
+        .iter()
+        .find(|it| it.stream == StreamKind::Video)
+        .unwrap()
+        .clone();
+    for (millis, text) in [(700, "HELLO\nTHERE"), (1_700, "")] {
+        let caption = Frame {
+            stream: StreamKind::Data,
+            captured_at: first.captured_at + Duration::from_millis(millis),
+            payload: text.into(),
+            ..first.clone()
+        };
+        let at = frames
+            .iter()
+            .position(|it| it.captured_at >= caption.captured_at);
+        frames.insert(at.unwrap(), caption);
+    }
+    let live = directory.join("captions");
+    let film = Film {
+        catalogue,
+        frames: Vec::new(),
+    };
+    record(&film, &frames, &format!("hls:{}", live.display()));
+    let read = |name: &str| std::fs::read_to_string(live.join(name)).unwrap();
+    let all = read(PLAYLIST);
+    assert!(
+        all.contains("SUBTITLES=\"captions\"\npictures.m3u8\n"),
+        "{all}"
+    );
+    let durations = |name: &str| {
+        let text = read(name);
+        let lines = text.lines().filter(|it| it.starts_with("#EXTINF"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(durations("captions.m3u8"), durations("pictures.m3u8"));
+    let playlist = read("captions.m3u8");
+    let segments = playlist.lines().filter(|it| it.ends_with(".vtt"));
+    let cues: String = segments.map(read).collect();
+    let begin = times(&live.join("pictures.m3u8"), "v")[0];
+    let shown = cues.lines().filter(|it| it.contains(" --> "));
+    let shown: Vec<_> = shown
+        .flat_map(|line| line.split(" --> ").map(seconds))
+        .collect();
+    let (from, to) = (shown[0] - begin, shown[shown.len() - 1] - begin);
+    assert!(
+        (from - 0.7).abs() < 0.002 && (to - 1.7).abs() < 0.002,
+        "{begin}: {cues}"
+    );
+    assert!(cues.contains("HELLO\nTHERE\n"), "{cues}");
+}
+
+/// Seconds of a time as WebVTT writes it.
+fn seconds(clock: &str) -> f64 {
+    clock
+        .split(':')
+        .fold(0.0, |sum, part| sum * 60.0 + part.parse::<f64>().unwrap())
+}
+
 /// A publisher that begins with pictures alone, goes on with sound, and then with that of one channel: each file begins with a key
 /// frame, although new sound comes before and after it.
 fn a_file_has_one_sound(film: &Film, directory: &Path) {
@@ -370,6 +434,7 @@ async fn frames_become_files() {
             scope.spawn(move || sound_and_picture_stay_in_step(film, &directory.join(name)));
         }
         scope.spawn(|| a_file_has_one_size(film, directory));
+        scope.spawn(|| captions_come_beside_hls(film, directory));
         scope.spawn(|| a_file_has_one_sound(film, directory));
         scope.spawn(|| what_cannot_be_written_is_said(film));
     });

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Frame, Stages};
+use namecast_media::hls::PLAYLIST;
 use namecast_media::nut::{NutFrame, NutReader};
-use namecast_media::record::{PLAYLIST, Recorder};
+use namecast_media::record::Recorder;
 use namecast_stream::{Catalogue, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Duration, Instant, Timestamp};
 

@@ -37,9 +37,9 @@ const STYLE = `
   }
   .bar > * { flex: none; }
   .bar > media-time-range, .bar > .space { flex: 1; min-width: 24px; }
-  .bar select {
+  .bar select { max-width: 7.5em; }
+  .bar select, #captions-button {
     height: 34px;
-    max-width: 7.5em;
     margin: 0 4px;
     padding: 0 4px;
     border: 0;
@@ -48,7 +48,9 @@ const STYLE = `
     color: #fff;
     font: 13px ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif;
   }
-  .bar select:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
+  #captions-button { min-width: 34px; cursor: pointer; opacity: 0.6; text-decoration: line-through; }
+  #captions-button[aria-pressed="true"] { opacity: 1; text-decoration: none; }
+  .bar select:focus-visible, #captions-button:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
   media-volume-range { width: 76px; }
   ${TAG}:not([breakpointsm]) #quality { max-width: 5.5em; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
@@ -63,6 +65,7 @@ const BAR = `
     <media-volume-range></media-volume-range>
     <media-live-button id="edge"></media-live-button>
     <media-time-range></media-time-range>
+    <button id="captions-button" type="button" aria-label="Captions" title="Captions" hidden>CC</button>
     <select id="quality" aria-label="Quality" title="Quality"></select>
     <media-pip-button id="pip"></media-pip-button>
     <media-fullscreen-button id="full"></media-fullscreen-button>
@@ -107,6 +110,17 @@ export function addControls(player: NamecastPlayer, frame: HTMLElement): void {
   controls.fullscreenElement = frame;
   frame.append(style, controls);
   followQualities(player, controls.querySelector("select") as HTMLSelectElement);
+  followCaptions(player, controls.querySelector("#captions-button") as HTMLButtonElement);
+}
+
+function followCaptions(player: NamecastPlayer, button: HTMLButtonElement): void {
+  const show = (): void => {
+    button.hidden = !player.hasCaptions;
+    button.setAttribute("aria-pressed", String(player.showsCaptions));
+  };
+  button.addEventListener("click", () => (player.showsCaptions = !player.showsCaptions));
+  player.addEventListener("captionschange", show);
+  show();
 }
 
 function followQualities(player: NamecastPlayer, select: HTMLSelectElement): void {

@@ -56,6 +56,7 @@ export class NamecastPlayer extends HTMLElement {
   #canvas: HTMLCanvasElement;
   readonly #film: HTMLVideoElement;
   readonly #message: HTMLElement;
+  readonly #captions: HTMLElement;
   readonly #store = browserStore();
   readonly #knownKeys = new KnownKeyStore(this.#store);
   readonly #package: PackagePlayer;
@@ -79,6 +80,8 @@ export class NamecastPlayer extends HTMLElement {
   #resumeAt: number | null = null;
   #quality = "auto";
   #hasControls = false;
+  #hasCaptions = false;
+  #showsCaptions = true;
   readonly #visibility = (): void => this.#showVisibility();
 
   constructor() {
@@ -87,6 +90,7 @@ export class NamecastPlayer extends HTMLElement {
     root.innerHTML = `<style>${STYLE}</style>
       <div id="frame" part="frame">
         <slot name="picture"></slot>
+        <p id="captions" part="captions" hidden></p>
         <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="doing"></p></div>
         <button id="start" type="button" aria-label="Play" hidden><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7Z" /></svg></button>
         <p id="message" part="message" role="alert" hidden></p>
@@ -94,6 +98,7 @@ export class NamecastPlayer extends HTMLElement {
     const part = <E extends HTMLElement>(id: string): E => root.getElementById(id) as E;
     this.#frame = part("frame");
     this.#message = part("message");
+    this.#captions = part("captions");
     const slot = root.querySelector("slot") as HTMLSlotElement;
     this.#canvas = this.querySelector<HTMLCanvasElement>("canvas[slot=picture]") ?? picture(slot, "canvas");
     this.#film = this.querySelector<HTMLVideoElement>("video[slot=picture]") ?? picture(slot, "video");
@@ -293,6 +298,22 @@ export class NamecastPlayer extends HTMLElement {
     this.#emit("qualitychange");
   }
 
+  /** Whether captions have come. */
+  get hasCaptions(): boolean {
+    return this.#hasCaptions;
+  }
+
+  /** Whether captions are shown over the picture, if there are any. */
+  get showsCaptions(): boolean {
+    return this.#showsCaptions;
+  }
+
+  set showsCaptions(shows: boolean) {
+    this.#showsCaptions = shows;
+    this.#caption(this.#captions.textContent ?? "");
+    this.#emit("captionschange");
+  }
+
   /** All figures, four times a second; undefined before the first. */
   get summary(): Summary | undefined {
     return this.#summary;
@@ -403,6 +424,9 @@ export class NamecastPlayer extends HTMLElement {
     this.#origin = undefined;
     this.#resumeAt = null;
     this.#readyState = HAVE_NOTHING;
+    this.#hasCaptions = false;
+    this.#caption("");
+    this.#emit("captionschange");
   }
 
   async #start(base: URL): Promise<void> {
@@ -455,6 +479,13 @@ export class NamecastPlayer extends HTMLElement {
         this.style.setProperty("--ratio", String(report.width / report.height));
         this.#emit("resize");
         break;
+      case "caption":
+        this.#caption(report.text);
+        if (!this.#hasCaptions) {
+          this.#hasCaptions = true;
+          this.#emit("captionschange");
+        }
+        break;
       case "package":
         this.#film.hidden = false;
         this.#canvas.hidden = true;
@@ -468,6 +499,11 @@ export class NamecastPlayer extends HTMLElement {
         break;
     }
     this.#report(report);
+  }
+
+  #caption(text: string): void {
+    this.#captions.textContent = text;
+    this.#captions.hidden = text === "" || !this.#showsCaptions;
   }
 
   #handleSummary(summary: Summary): void {

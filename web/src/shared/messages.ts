@@ -90,6 +90,8 @@ export type Report =
   | { type: "name"; name: string }
   /** A sample of a data stream. */
   | { type: "sample"; sample: ReceivedSample }
+  /** The captions from now on, with line feeds between rows; empty: none. */
+  | { type: "caption"; text: string }
   | { type: "size"; width: number; height: number }
   /** The stream is published as playlists and segments, which the page has to play. */
   | { type: "package"; info: PackageInfo }

@@ -29,6 +29,8 @@ const SUMMARY_INTERVAL = 250;
 const RECENT = 40;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MAX_LAG = 300;
+/** Codec of captions: each sample is the text that is shown from its time on. */
+const CAPTIONS = "text";
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
 const NOTES = "notes";
 const NOTES_PER_SECOND = 10;
@@ -337,15 +339,20 @@ export class Session {
       }
       this.#video.handleFrame({ ...record, dueAt: dueAt + this.#held });
     } else if (record.stream === "data") {
-      this.#handleSample(record);
+      this.#handleSample(record, dueAt + this.#held);
     } else {
       this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, dueAt) });
     }
   }
 
-  #handleSample({ position, capturedAt, payload }: FrameRecord): void {
+  #handleSample({ position, capturedAt, payload }: FrameRecord, dueAt: number): void {
     this.#lastFrameAt = performance.now();
     this.#tab.rendered(STREAM_NUMBER.data, position, performance.now());
+    if (this.#catalogue?.streams.find(({ kind }) => kind === "data")?.codec === CAPTIONS) {
+      const text = new TextDecoder().decode(payload);
+      setTimeout(() => this.#report({ type: "caption", text }), dueAt - performance.now());
+      return;
+    }
     // The payload is a view of a batch that holds more.
     this.#report({ type: "sample", sample: { position, capturedAt, octets: payload.slice() } });
   }

@@ -12,6 +12,7 @@ use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, local, print_line, printable};
 use namecast_media::record::{Destination, Recorder};
+use namecast_media::streams::CAPTIONS;
 use namecast_net::{Clock, Node, NodeConfig};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
@@ -144,6 +145,12 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     config.audio = !arguments.no_audio;
     config.streams.clone_from(&arguments.stream);
     config.data = !arguments.stream.is_empty();
+    if let Some(output) = &arguments.output
+        && output.captions_directory().is_some()
+    {
+        config.data = true;
+        config.streams.push(CAPTIONS.to_owned());
+    }
     if let Some(target) = arguments.target {
         config.target = target;
         config.adaptive_target = None;
@@ -248,6 +255,9 @@ impl Session {
     fn hear(&mut self, watched: Watched) -> anyhow::Result<()> {
         match watched {
             Watched::Frame(frame) if frame.stream == StreamKind::Data => {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.write(&frame)?;
+                }
                 if !self.prints_data {
                     return Ok(());
                 }

@@ -48,6 +48,9 @@ use track::{Track, TrackEncoder};
 /// Frames that may wait to be published; more are dropped and counted, as nobody wants them late.
 const QUEUED_EVENTS: usize = 256;
 
+/// Most changes of captions a second: roll-up captions grow by two characters per frame.
+pub const CAPTIONS_PER_SECOND: u32 = 10;
+
 /// What to encode, and how.
 #[derive(Clone, Debug, SmartDefault)]
 pub struct IngestConfig {

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use namecast_stream::StreamInfo;
 use namecast_units::Duration;
 
+use crate::hls::PLAYLIST;
+
 /// How frames are wrapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrapping {
@@ -181,16 +183,19 @@ pub struct Destination {
     pub(super) container: &'static Container,
     /// Of HLS, unless its segments are cut for one player.
     pub(super) cut: Option<Cut>,
+    /// Of HLS: name of the playlist of pictures and sound.
+    pub(super) playlist: &'static str,
 }
 
 impl Destination {
-    /// HLS in `directory`, with the playlist [`PLAYLIST`](super::PLAYLIST).
+    /// HLS in `directory`, with the playlist [`PLAYLIST`].
     pub fn hls(directory: PathBuf) -> Self {
         let container = find("hls").expect("it is in the list");
         Self {
             place: Place::Directory(directory),
             container,
             cut: None,
+            playlist: PLAYLIST,
         }
     }
 
@@ -214,6 +219,14 @@ impl Destination {
     pub fn as_mp4(&self) -> Option<&Path> {
         match &self.place {
             Place::File(path) if self.container.key == "mp4" => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns the directory, if captions can be written beside what is there.
+    pub fn captions_directory(&self) -> Option<&Path> {
+        match &self.place {
+            Place::Directory(path) if self.cut.is_none() => Some(path),
             _ => None,
         }
     }
@@ -293,6 +306,7 @@ impl FromStr for Destination {
             place,
             container,
             cut: None,
+            playlist: PLAYLIST,
         })
     }
 }

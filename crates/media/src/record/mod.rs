@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!  Frame ─▶ Recorder ─ queue ─▶ writer thread ─ NUT ─▶ file, pipe
-//!                                              └─────▶ ffmpeg, copying ─▶ .mp4, .mkv, .ts, HLS, rtsp://, srt://, rtmp://
+//!                                              ├─────▶ ffmpeg, copying ─▶ .mp4, .mkv, .ts, HLS, rtsp://, srt://, rtmp://
+//!                                              └ captions beside HLS ─▶ WebVTT
 //! ```
 //!
 //! A thread of its own writes, so that a slow reader holds nobody up: frames it has no room for are left out, up to the
 //! next key frame. A file has pictures of one size: where that changes, the next file begins.
 
+mod captions;
 mod destination;
 mod output;
 mod timeline;
@@ -28,8 +30,6 @@ pub use destination::{Cut, Destination, TakesNot};
 use output::{Wrapper, grace};
 use writer::{Recorded, State, Writer};
 
-/// The playlist in a directory of HLS.
-pub const PLAYLIST: &str = "index.m3u8";
 /// Frames that wait to be written: about three seconds.
 const QUEUE: usize = 256;
 

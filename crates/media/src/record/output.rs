@@ -13,7 +13,6 @@ use std::time::Instant;
 use anyhow::Context;
 use namecast_units::Duration;
 
-use super::PLAYLIST;
 use super::destination::{Cut, Destination, Place, Wrapping};
 use crate::ingest::ffmpeg::{Process, local, words};
 
@@ -172,7 +171,7 @@ fn target(destination: &Destination, part: usize) -> Vec<OsString> {
             arguments.push("-hls_segment_filename".into());
             let segment = destination.cut.map_or("%d.m4s", |_| "seq=%d");
             arguments.push(Path::new(&segments).join(segment).into());
-            arguments.push(local(&path.join(PLAYLIST)));
+            arguments.push(local(&path.join(destination.playlist)));
             arguments
         }
         Place::File(path) => vec![local(path)],

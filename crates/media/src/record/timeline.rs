@@ -72,6 +72,13 @@ impl Timeline {
         u64::try_from(presented).unwrap_or(0)
     }
 
+    /// Returns the recording's time at which something was captured that has no clock of its own.
+    pub(super) fn time(&self, captured_at: Timestamp) -> u64 {
+        let ahead = self.streams.first().map_or(0, |(_, clock)| clock.ahead);
+        let time = captured_at.micros_since(self.began) - ahead;
+        u64::try_from(time).unwrap_or(0)
+    }
+
     fn clock(&mut self, kind: StreamKind) -> &mut Clock {
         let known = self.streams.iter().position(|(known, _)| *known == kind);
         let at = known.unwrap_or_else(|| {

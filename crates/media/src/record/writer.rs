@@ -9,10 +9,12 @@ use namecast_apps::live::watcher::Frame;
 use namecast_stream::{Rung, StreamInfo, StreamKind};
 use namecast_units::{Duration, Timestamp};
 
+use super::captions::{Captions, PICTURES};
 use super::destination::{Destination, Place, Wrapping};
 use super::output::{Output, Wrapper};
 use super::timeline::Timeline;
 use crate::nut::writer;
+use crate::streams::is_captions;
 
 /// The recording's time starts this long before its first frame, since sound may lie before it.
 const HEAD_START: Duration = Duration::from_millis(500);
@@ -114,6 +116,9 @@ pub(super) struct State {
     waiting: Vec<Recorded>,
     /// The recording's time, once it has begun.
     timeline: Option<Timeline>,
+    captions: Option<Captions>,
+    /// Caption that came before the first file.
+    early_caption: Option<Frame>,
 }
 
 impl State {
@@ -146,6 +151,10 @@ impl Writer {
     /// Writes a frame, or keeps it until it is known what to open.
     fn take(&mut self, recorded: Recorded) -> Result<(), WriteError> {
         let kind = recorded.frame.stream;
+        if kind == StreamKind::Data {
+            self.caption(&recorded.frame);
+            return Ok(());
+        }
         let source = recorded.source().filter(|_| self.kinds.contains(&kind));
         let Some(form) = source.map(|(stream, rung)| Form::of(stream, rung)) else {
             return Ok(());
@@ -170,6 +179,15 @@ impl Writer {
         match self.is_complete() {
             true => self.open_waiting(),
             false => Ok(()),
+        }
+    }
+
+    fn caption(&mut self, frame: &Frame) {
+        if let (Some(captions), Some(timeline)) = (&mut self.state.captions, &self.state.timeline) {
+            let text = String::from_utf8_lossy(&frame.payload).into_owned();
+            captions
+                .subtitles
+                .show(timeline.time(frame.captured_at), text);
         }
     }
 
@@ -245,6 +263,7 @@ impl Writer {
         let silences: Vec<_> = missing
             .filter_map(|(stream, rung, _)| Some((stream.kind, silence(stream, rung)?)))
             .collect();
+        self.describe_captions(&sources, &waiting);
         let mut part = self.open(&sources).map_err(WriteError::Other)?;
         part.sound = waiting.first().and_then(Recorded::sound);
         if self.destination.container.wrapping != Wrapping::Bare {
@@ -260,10 +279,30 @@ impl Writer {
         self.state
             .timeline
             .get_or_insert_with(|| Timeline::new(began));
+        if let Some(early) = self.state.early_caption.take() {
+            self.caption(&early);
+        }
         for (kind, silence) in silences {
             self.write_silence(kind, &silence, &waiting)?;
         }
         waiting.iter().try_for_each(|recorded| self.write(recorded))
+    }
+
+    /// Has captions written beside the file that is to be opened, if the catalogue has any and the destination takes them.
+    fn describe_captions(&mut self, sources: &[(&StreamInfo, &Rung, &[u8])], waiting: &[Recorded]) {
+        let streams = waiting.first().map(|it| &it.streams);
+        let is_there = streams.is_some_and(|streams| streams.iter().any(is_captions));
+        let of = |kind| sources.iter().find(|(stream, ..)| stream.kind == kind);
+        if let Some(directory) = self.destination.captions_directory()
+            && let Some((_, rung, _)) = of(StreamKind::Video)
+            && is_there
+        {
+            let audio = of(StreamKind::Audio).map(|(stream, ..)| *stream);
+            let captions = &mut self.state.captions;
+            let captions = captions.get_or_insert_with(|| Captions::new(directory));
+            captions.describe(rung, audio);
+            self.destination.playlist = PICTURES;
+        }
     }
 
     /// Writes a moment of silence where the first picture is: a header cannot be written before each stream has begun.
@@ -358,16 +397,24 @@ impl Writer {
             return Ok(());
         };
         let micros = timeline.presented_at(frame);
+        if let Some(captions) = &mut self.state.captions
+            && frame.stream == StreamKind::Video
+        {
+            captions.subtitles.begin(micros);
+            captions.follow()?;
+        }
         let mut octets = Vec::with_capacity(frame.payload.len() + 64);
         writer::put_frame(&mut octets, stream, micros, frame.key, &frame.payload);
         Ok(part.output.write(&octets)?)
     }
 
     fn close(&mut self) -> anyhow::Result<()> {
-        match self.state.part.take() {
-            Some(part) => part.output.close(&part.destination, &self.wrapper),
-            None => Ok(()),
-        }
+        let Some(part) = self.state.part.take() else {
+            return Ok(());
+        };
+        part.output.close(&part.destination, &self.wrapper)?;
+        let followed = self.state.captions.as_mut().map(Captions::follow);
+        Ok(followed.transpose().map(drop)?)
     }
 
     fn note(&self, text: String) {

@@ -13,8 +13,8 @@ use namecast_apps::object::{
 };
 use namecast_command::Stop;
 use namecast_command::report::ProgressLine;
-use namecast_media::package::{HLS, files, variants};
-use namecast_media::record::PLAYLIST;
+use namecast_media::hls::{PLAYLIST, files, variants};
+use namecast_media::package::HLS;
 use namecast_net::Node;
 use namecast_packet::Name;
 use namecast_stream::path::Control;

@@ -98,6 +98,7 @@ pub(super) struct Feed {
     sounds: Arc<AtomicU64>,
     /// Whether captions are published.
     has_captions: bool,
+    captions: Option<Captions>,
     /// Position of the next caption.
     next_caption: u64,
     /// Whether something may follow its end.
@@ -208,6 +209,7 @@ impl Feed {
             order: Order::default(),
             sounds: Arc::default(),
             has_captions: input.has_captions,
+            captions: None,
             next_caption: 0,
             comes_again: After::of(&config.input) != After::Nothing,
             sound_is_ready: false,
@@ -264,7 +266,7 @@ impl Feed {
             track,
             ..
         } = opened;
-        let mut captions = self.has_captions.then(|| Captions::new(track));
+        self.captions = self.has_captions.then(|| Captions::new(track));
         self.sound_is_ready = matches!(attempt, Attempt::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
@@ -303,10 +305,7 @@ impl Feed {
             {
                 let packet = self.timed(packet, true, stop);
                 self.look_at(&packet, &mut group);
-                if let Some(captions) = &mut captions {
-                    captions.on_picture(&packet);
-                    self.caption(captions, packet.dts);
-                }
+                self.caption(&packet);
                 if group.has_begun() {
                     self.picture(packet, stream, &mut pictures);
                 }
@@ -388,9 +387,13 @@ impl Feed {
         packet
     }
 
-    /// Publishes the captions at `now` by the source's clock, if they have changed.
-    fn caption(&mut self, captions: &mut Captions, now: u64) {
-        let Some(shown) = captions.at(now) else {
+    /// Publishes a change of the captions that is due before the picture that follows this one.
+    fn caption(&mut self, picture: &Packet) {
+        let Some(captions) = &mut self.captions else {
+            return;
+        };
+        captions.on_picture(picture);
+        let Some(shown) = captions.at(picture.dts + picture.duration) else {
             return;
         };
         let origin = &self.picture_origin;

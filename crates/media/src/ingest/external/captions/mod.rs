@@ -10,15 +10,14 @@ mod closed;
 mod track;
 mod user_data;
 
+use super::super::CAPTIONS_PER_SECOND;
 use super::demuxer::Packet;
-use crate::streams::CAPTIONS_PER_SECOND;
 use closed::ClosedCaptions;
 #[cfg(test)]
 use track::Cue;
 pub(super) use track::{Track, TrackCodec};
 
-/// Least time between two changes, in microseconds: roll-up captions grow by two characters per frame. The catalogue states the
-/// same rate.
+/// Least time between two changes, in microseconds.
 const MIN_GAP: u64 = 1_000_000 / CAPTIONS_PER_SECOND as u64;
 
 /// Text on the screen, with a line feed between rows; empty: none.

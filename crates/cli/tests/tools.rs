@@ -294,3 +294,31 @@ fn what_runs_until_it_is_interrupted_has_metrics_and_health() {
         });
     }
 }
+
+/// Each of them writes more than one line of logs: to a full disk, to a pipe that nobody reads any more, and to a file, without colours.
+#[test]
+fn logs_that_cannot_be_written_end_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    let socket = home.join("s").display().to_string();
+    let line =
+        format!("forwarder -vv --duration 300ms --udp off --tcp off --port 0 --unix {socket}");
+    let log = home.join("log");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = fs::OpenOptions::new()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let file = fs::File::create(&log).unwrap();
+    for errors in [full.into(), writer.into(), file.into()] {
+        let errors: Stdio = errors;
+        let status = command(home, &line).stderr(errors).status().unwrap();
+        assert!(status.success(), "{status}");
+    }
+    let written = fs::read_to_string(log).unwrap();
+    assert!(
+        written.lines().count() > 1 && !written.contains('\u{1b}'),
+        "{written}"
+    );
+}

@@ -6,8 +6,10 @@ mod arguments;
 mod program;
 pub mod report;
 pub mod source;
+mod standard_error;
 mod stop;
 
 pub use arguments::{Run, number, parse_address, parse_duration};
 pub use program::{LogFormat, Logs, execute};
+pub use standard_error::lines_lost;
 pub use stop::Stop;

@@ -1,11 +1,13 @@
 //! The frame around a command: logs, threads, and how it ends.
 
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
 use crate::report::{OutputClosed, print_error, printable_lines};
+use crate::standard_error;
 
 /// What a program logs, and how.
 #[derive(Clone, Debug, Args)]
@@ -28,7 +30,7 @@ pub enum LogFormat {
 }
 
 impl Logs {
-    /// From now on, logs are written.
+    /// Starts to write logs; colours are for terminals.
     fn start(&self) {
         let level = match self.verbose {
             0 => "error",
@@ -39,7 +41,8 @@ impl Logs {
             EnvFilter::try_from_env("NAMECAST_LOG").unwrap_or_else(|_| EnvFilter::new(level));
         let logs = tracing_subscriber::fmt()
             .with_env_filter(filter)
-            .with_writer(std::io::stderr);
+            .with_ansi(std::io::stderr().is_terminal())
+            .with_writer(standard_error::writer);
         match self.log_format {
             LogFormat::Text => logs.init(),
             LogFormat::Json => logs.json().init(),
@@ -54,6 +57,7 @@ pub fn execute(
     command: impl Future<Output = anyhow::Result<()>>,
     failure: impl FnOnce(&anyhow::Error) -> ExitCode,
 ) -> ExitCode {
+    let _written = standard_error::start();
     logs.start();
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,

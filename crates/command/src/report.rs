@@ -12,6 +12,8 @@ use namecast_units::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::standard_error;
+
 /// A time by the calendar, in UTC.
 fn calendar(time: Timestamp) -> DateTime<Utc> {
     let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
@@ -65,7 +67,7 @@ pub fn print_line(line: impl Display) -> anyhow::Result<()> {
 
 /// Prints a line to standard error, where nobody has to listen.
 pub fn print_error(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = standard_error::writer().write_all(format!("{line}\n").as_bytes());
 }
 
 /// A line of text that may come from the network, with all that would not be text in a terminal written as `\u{1b}`: control
@@ -164,7 +166,8 @@ impl ProgressLine {
             let width = text.chars().count();
             let blank = self.shown.saturating_sub(width);
             // Nobody has to listen.
-            let _ = write!(io::stderr(), "\r{text}{:blank$}", "");
+            let line = format!("\r{text}{:blank$}", "");
+            let _ = standard_error::writer().write_all(line.as_bytes());
             self.shown = width;
         }
     }

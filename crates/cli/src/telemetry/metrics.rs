@@ -50,6 +50,9 @@ impl Collector for Snapshot {
         let help = "The program that runs";
         let mut info = encoder.encode_descriptor("build_info", help, None, MetricType::Gauge)?;
         ConstGauge::new(1_u64).encode(info.encode_family(&labels)?)?;
+        let help = "Lines of logs and messages that could not be written to standard error";
+        let lost = encoder.encode_descriptor("log_lines_lost", help, None, MetricType::Counter)?;
+        ConstCounter::new(namecast_command::lines_lost()).encode(lost)?;
         for table in COMMON.iter().chain(self.command.tables) {
             self.encode_table(table, &mut encoder)?;
         }

@@ -131,15 +131,11 @@ impl Asker {
         }
     }
 
-    /// Verifies packets that one signer should have signed, with the certificate that they name.
-    pub(crate) async fn verify(&mut self, packets: &[Data]) -> anyhow::Result<Verified> {
-        let Some(first) = packets.first() else {
-            return Ok(Verified::Not("there is nothing to verify".to_owned()));
-        };
-        let info = first.signature_info();
+    /// Verifies a packet with the certificate that it names.
+    pub(crate) async fn verify(&mut self, packet: &Data) -> anyhow::Result<Verified> {
+        let info = packet.signature_info();
         if info.signature_type == SignatureType::DigestSha256 {
-            let is_whole = |data: &Data| data.verify(&DigestVerifier).is_ok();
-            return Ok(match packets.iter().all(is_whole) {
+            return Ok(match packet.verify(&DigestVerifier).is_ok() {
                 true => Verified::Not("it carries a digest, which anybody can make".to_owned()),
                 false => Verified::Forged("its digest is wrong".to_owned()),
             });
@@ -158,7 +154,7 @@ impl Asker {
                 "nobody has the certificate {locator}"
             )));
         };
-        Ok(judge(packets, &locator, certificate))
+        Ok(judge(packet, &locator, certificate))
     }
 }
 
@@ -174,6 +170,18 @@ pub(crate) enum Verified {
 }
 
 impl Verified {
+    /// Returns whether another packet of the same object is as good: signed by the same key, or whole if that is all there is to know.
+    pub(crate) fn holds_for(&self, packet: &Data) -> bool {
+        let has_digest = packet.signature_info().signature_type == SignatureType::DigestSha256;
+        match self {
+            Self::By(certificate, key) => {
+                certificate.identity().is_prefix_of(packet.name()) && packet.verify(key).is_ok()
+            }
+            Self::Not(_) => !has_digest || packet.verify(&DigestVerifier).is_ok(),
+            Self::Forged(_) => false,
+        }
+    }
+
     /// The same for people.
     pub(crate) fn text(&self) -> String {
         match self {
@@ -187,8 +195,8 @@ impl Verified {
     }
 }
 
-/// Verifies `packets` with a certificate.
-fn judge(packets: &[Data], locator: &Name, certificate: Data) -> Verified {
+/// Verifies `packet` with a certificate.
+fn judge(packet: &Data, locator: &Name, certificate: Data) -> Verified {
     let not = |why: &str| Verified::Not(format!("the certificate {locator} {why}"));
     let Ok(certificate) = Certificate::decode(certificate) else {
         return not("is none");
@@ -196,14 +204,10 @@ fn judge(packets: &[Data], locator: &Name, certificate: Data) -> Verified {
     let Ok(key) = certificate.public_key() else {
         return not("has a key of an unknown kind");
     };
-    let identity = certificate.identity();
-    if !packets
-        .iter()
-        .all(|data| identity.is_prefix_of(data.name()))
-    {
+    if !certificate.identity().is_prefix_of(packet.name()) {
         return not("belongs to another name");
     }
-    match packets.iter().all(|data| data.verify(&key).is_ok()) {
+    match packet.verify(&key).is_ok() {
         true => Verified::By(Box::new(certificate), key),
         false => Verified::Forged(format!("{locator} did not sign it")),
     }

@@ -14,6 +14,7 @@
 //! from the middle, and so that a segment that was forged can be requested past all caches.
 
 mod fetcher;
+mod finder;
 mod server;
 
 use namecast_packet::{Component, Name};
@@ -22,6 +23,7 @@ pub use fetcher::{
     Downloaded, Downloader, DownloaderConfig, Event, Failure, Fetched, Fetcher, FetcherConfig,
     FetcherCounters, Flow, TooMany,
 };
+pub use finder::{Finder, Found, NotFound, Numbering};
 pub use server::{Requested, Server, ServerConfig, ServerCounters, ServerError};
 
 /// A name parted into the object's, its version and the number of the segment, as far as `name` has them.

@@ -2,11 +2,11 @@
 
 mod object;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
 use namecast_command::parse_duration;
-use namecast_command::report::{print_bytes, print_error, printable};
+use namecast_command::report::{ProgressLine, print_bytes, print_error, printable};
 use namecast_net::{Node, NodeConfig};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{ContentType, Data, Name};
@@ -58,26 +58,69 @@ pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
     let face = arguments.connect.reach(&node).await?.face;
     node.add_route(Name::root(), face, 0).await?;
     let mut asker = Asker::new(&node).await?;
-    let packets = match arguments.object {
-        true => object::fetch(&mut asker, node.clock(), &arguments).await?,
-        false => vec![one(&mut asker, &arguments).await?],
+    let object = match arguments.object {
+        true => object::find(&mut asker, node.clock(), &arguments).await?,
+        false => one(&mut asker, &arguments).await?.into(),
     };
-    let verified = asker.verify(&packets).await?;
+    let verified = asker.verify(&object.first).await?;
     insist(&verified, pin.as_ref())?;
-    let size: usize = packets
-        .iter()
-        .filter_map(Data::content)
-        .map(|it| it.len())
-        .sum();
-    if !arguments.pipe || matches!(verified, Verified::Not(_)) {
-        let about = format!("{}, {size} bytes, {}", packets[0].name(), verified.text());
-        print_error(printable(&about));
-    }
-    for content in packets.iter().filter_map(Data::content) {
-        print_bytes(&content)?;
-    }
+    let shown = arguments.object && !arguments.pipe;
+    let mut output = Output {
+        name: object.first.name().clone(),
+        verified,
+        progress: ProgressLine::new(shown),
+        size: 0,
+    };
+    let pace = (node.clock(), arguments.lifetime);
+    let fetched = object.fetch(&mut asker, pace, |packet, last| output.print(packet, last));
+    fetched.await?;
+    output.finish(arguments.pipe);
     node.shutdown().await;
     Ok(())
+}
+
+/// Where content goes, and what is said of it.
+struct Output {
+    name: Name,
+    verified: Verified,
+    progress: ProgressLine,
+    size: u64,
+}
+
+impl Output {
+    /// Prints the content of a packet. `last`: number of the last one, where it is known.
+    fn print(&mut self, packet: &Data, last: Option<u64>) -> anyhow::Result<()> {
+        let holds = self.verified.holds_for(packet);
+        ensure!(
+            holds,
+            "{} is forged or damaged: what was printed before it is whole",
+            packet.name()
+        );
+        let content = packet.content().unwrap_or_default();
+        self.size += content.len() as u64;
+        let number = packet.name().last().and_then(|it| it.number());
+        if let (Some(number), Some(last @ 1..)) = (number, last) {
+            let percent = 100 * number / last;
+            self.progress
+                .show(&format!("{percent} %, {} kB", self.size / 1_000));
+        }
+        print_bytes(&content)
+    }
+
+    /// Says what was printed, unless it was verified and nobody wants to know.
+    fn finish(mut self, is_quiet: bool) {
+        self.progress.show("");
+        drop(self.progress);
+        if !is_quiet || matches!(self.verified, Verified::Not(_)) {
+            let about = format!(
+                "{}, {} bytes, {}",
+                self.name,
+                self.size,
+                self.verified.text()
+            );
+            print_error(printable(&about));
+        }
+    }
 }
 
 /// Fetches one packet.
@@ -96,7 +139,7 @@ async fn one(asker: &mut Asker, arguments: &Peek) -> anyhow::Result<Data> {
         }
     };
     let data = take(name, asker.ask(&question).await?);
-    data.map_err(|error| anyhow::anyhow!("{error}{advice}"))
+    data.map_err(|error| anyhow!("{error}{advice}"))
 }
 
 /// The packet, if that is what came.
@@ -106,12 +149,19 @@ fn take(name: &Name, answer: Answer) -> anyhow::Result<Data> {
             bail!("the producer of {name} says that there is no such thing")
         }
         Answer::Data(data) => Ok(data),
-        Answer::Nack(NackReason::NoRoute) => bail!("no route to {name}: nobody publishes it here"),
-        Answer::Nack(NackReason::None) => bail!("{name} does not exist here"),
-        Answer::Nack(reason) => bail!("{name} was refused on the way: {reason:?}"),
+        Answer::Nack(reason) => Err(refusal(name, reason)),
         Answer::Silence => {
             bail!("no answer for {name}: check the name, and that its producer runs")
         }
+    }
+}
+
+/// Why an Interest came back.
+fn refusal(name: &Name, reason: NackReason) -> anyhow::Error {
+    match reason {
+        NackReason::NoRoute => anyhow!("no route to {name}: nobody publishes it here"),
+        NackReason::None => anyhow!("{name} does not exist here"),
+        reason => anyhow!("{name} was refused on the way: {reason:?}"),
     }
 }
 

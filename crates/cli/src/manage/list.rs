@@ -107,7 +107,7 @@ async fn ask(mut asker: Asker, root: Name) -> anyhow::Result<Option<Found>> {
     let Some(catalogue) = catalogue(&mut asker, &root, &data).await? else {
         return Ok(None);
     };
-    let key = match asker.verify(&[data]).await? {
+    let key = match asker.verify(&data).await? {
         Verified::By(_, key) => Some(hex(&key.digest())),
         Verified::Not(_) => None,
         Verified::Forged(_) => return Ok(None),

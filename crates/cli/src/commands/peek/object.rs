@@ -1,102 +1,170 @@
-//! Segments of the newest version of an object, as `namecast put`, ndnd, NDNts and ndn-tools serve them.
+//! Segments of the newest version of an object, as `namecast put`, ndnd, NDNts, python-ndn and ndn-tools serve them.
+//!
+//! ```text
+//!  Finder: name, numbering ─▶ first segment, its signer ─▶ the others, as fast as the path allows ─▶ in order, verified ─▶ output
+//! ```
 
-use anyhow::{Context, bail, ensure};
+use std::collections::BTreeMap;
+
+use anyhow::{bail, ensure};
+use namecast_apps::object::{Finder, Found, NotFound, Numbering};
 use namecast_net::{Clock, random};
-use namecast_packet::tlv::{self, Reader};
 use namecast_packet::{Component, Data, Interest, Name};
-use namecast_stream::names::METADATA;
 use namecast_stream::path::{NumberedConfig, NumberedPaths, NumberedRequest, Received};
 use namecast_stream::rate::RateControl;
-use namecast_units::{ByteSize, Duration};
+use namecast_units::{ByteSize, Duration, Instant};
 
 use super::{Peek, take};
 use crate::asking::{Answer, Arrived, Asker, Question};
 
-/// How long metadata is waited for, which not every producer has.
-const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
-/// Content of all segments.
-const MAX_SIZE: u64 = 256 << 20;
-/// What a segment counts as at least, so that empty ones are bounded too.
-const MIN_SEGMENT_SIZE: u64 = 256;
 /// Segments that are under way at a time.
 const MAX_IN_FLIGHT: usize = 1_024;
 /// Time's worth of the allowed rate that may leave at once.
 const BURST: Duration = Duration::from_millis(5);
 
-/// Fetches all segments of an object.
+/// An object whose first packet came.
+pub(super) struct Object {
+    /// Name of what segments belong to; of one packet, its own.
+    name: Name,
+    /// `None`: it has no segments.
+    numbering: Option<Numbering>,
+    pub(super) first: Data,
+}
+
+impl From<Data> for Object {
+    /// An object of one packet.
+    fn from(first: Data) -> Self {
+        Self {
+            name: first.name().clone(),
+            numbering: None,
+            first,
+        }
+    }
+}
+
+/// Finds an object, and fetches its first packet.
 ///
 /// # Errors
-/// If it does not exist, stops coming, or is too large.
-pub(super) async fn fetch(
+/// If nobody has it.
+pub(super) async fn find(
     asker: &mut Asker,
     clock: Clock,
     arguments: &Peek,
-) -> anyhow::Result<Vec<Data>> {
-    let timeout = arguments.lifetime;
-    let is_version = |name: &Name| is_last(name, Component::VERSION);
-    let versioned = match is_version(&arguments.name) {
-        true => arguments.name.clone(),
-        false => match newest(asker, &arguments.name).await? {
-            Some(versioned) => versioned,
-            None => {
-                let question = Question::newest(arguments.name.clone(), timeout);
-                let found = take(&arguments.name, asker.ask(&question).await?)?;
-                match is_last(found.name(), Component::SEGMENT) {
-                    true => found.name().parent(),
-                    false => return Ok(vec![found]),
-                }
-            }
+) -> anyhow::Result<Object> {
+    let (name, timeout) = (&arguments.name, arguments.lifetime);
+    let has_version = |name: &Name| {
+        let last = name.last();
+        last.is_some_and(|last| last.number_of(Component::VERSION).is_some())
+    };
+    let found = match has_version(name) {
+        true => Found::Segments {
+            name: name.clone(),
+            numbering: Numbering::Typed,
         },
+        false => look(asker, clock, arguments).await?,
     };
-    let name = versioned.builder().segment(0).finish();
-    let question = Question::exact(name.clone(), timeout);
-    let first = take(&name, asker.ask(&question).await?)?;
-    let last = first.final_block().and_then(Name::last);
-    let last = last.and_then(|last| last.number_of(Component::SEGMENT));
-    let last = last.with_context(|| format!("{name} does not say which segment is the last"))?;
-    let size = first.content().map_or(0, |content| content.len() as u64);
-    ensure!(
-        last.saturating_mul(size.max(MIN_SEGMENT_SIZE)) <= MAX_SIZE,
-        "{versioned} is larger than {MAX_SIZE} bytes"
-    );
-    Segments::new(versioned, last, size)
-        .fetch(asker, (clock, timeout), first)
-        .await
+    match found {
+        Found::Packet(first) => Ok(take(name, Answer::Data(first))?.into()),
+        Found::Segments { name, numbering } => {
+            let segment = numbering.segment(&name, 0);
+            let question = Question::exact(segment.clone(), timeout);
+            let first = take(&segment, asker.ask(&question).await?)?;
+            Ok(Object {
+                name,
+                numbering: Some(numbering),
+                first,
+            })
+        }
+    }
 }
 
-/// The name with the newest version that the producer's metadata tells, if it has any.
-async fn newest(asker: &mut Asker, name: &Name) -> anyhow::Result<Option<Name>> {
-    let metadata = name.builder().keyword(METADATA).finish();
-    let question = Question::newest(metadata, METADATA_TIMEOUT);
-    let Answer::Data(data) = asker.ask(&question).await? else {
-        return Ok(None);
-    };
-    let content = data.content().unwrap_or_default();
-    let element = Reader::new(&content).element("Name").ok().flatten();
-    let element = element.filter(|element| element.element_type == tlv::NAME);
-    let told = element.and_then(|element| Name::from_element(&content, &element).ok());
-    Ok(told.filter(|told| name.is_prefix_of(told)))
+/// Looks for what the name stands for.
+async fn look(asker: &mut Asker, clock: Clock, arguments: &Peek) -> anyhow::Result<Found> {
+    let name = &arguments.name;
+    let seed = u64::from_le_bytes(random());
+    let mut finder = Finder::new(clock.now(), name.clone(), arguments.lifetime, seed);
+    loop {
+        if let Some(outcome) = finder.outcome() {
+            return outcome.clone().map_err(|why| explain(name, why));
+        }
+        while let Some(interest) = finder.poll_interest(clock.now()) {
+            asker.send(&interest).await?;
+        }
+        let due = finder.poll_timeout();
+        let pause = due.map_or(Duration::ZERO, |due| due.since(clock.now()));
+        match tokio::time::timeout(pause, asker.receive()).await {
+            Ok(Ok(Arrived::Data(data))) => finder.handle_data(clock.now(), &data),
+            Ok(Ok(Arrived::Nack(interest, reason))) => {
+                finder.handle_nack(clock.now(), &interest, reason);
+            }
+            Ok(Err(error)) => return Err(error),
+            Err(_) => finder.handle_timeout(clock.now()),
+        }
+    }
 }
 
-fn is_last(name: &Name, kind: u16) -> bool {
-    name.last()
-        .is_some_and(|last| last.number_of(kind).is_some())
+fn explain(name: &Name, why: NotFound) -> anyhow::Error {
+    match why {
+        NotFound::Denied => {
+            anyhow::anyhow!("the producer of {name} says that there is no such thing")
+        }
+        NotFound::Refused(reason) => super::refusal(name, reason),
+        NotFound::Silence => anyhow::anyhow!(
+            "no object is found under {name}: check the name, and that its producer runs"
+        ),
+    }
+}
+
+impl Object {
+    /// Fetches the packets after the first, and hands all over in order.
+    ///
+    /// # Errors
+    /// If they stop coming, or what `take` returns.
+    pub(super) async fn fetch(
+        self,
+        asker: &mut Asker,
+        (clock, timeout): (Clock, Duration),
+        mut take: impl FnMut(&Data, Option<u64>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let last = last_of(&self.first);
+        take(&self.first, last)?;
+        match self.numbering {
+            Some(numbering) if last != Some(0) => {
+                let size = self
+                    .first
+                    .content()
+                    .map_or(0, |content| content.len() as u64);
+                let segments = Segments::new(self.name, numbering, last, size);
+                segments.fetch(asker, (clock, timeout), take).await
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the number of the last segment, where a segment tells it.
+fn last_of(segment: &Data) -> Option<u64> {
+    let last = segment.final_block()?;
+    Numbering::number(&last.parent(), last)
 }
 
 /// The segments after the first.
 struct Segments {
-    versioned: Name,
-    last: u64,
+    object: Name,
+    numbering: Numbering,
+    /// Some producers tell it with the last segment only.
+    last: Option<u64>,
     requester: NumberedPaths,
-    size: u64,
-    came: Vec<Option<Data>>,
+    /// Number of the next to hand over, and those that came before it.
+    next: u64,
+    came: BTreeMap<u64, Data>,
 }
 
 impl Segments {
-    fn new(versioned: Name, last: u64, size: u64) -> Self {
+    fn new(object: Name, numbering: Numbering, last: Option<u64>, size: u64) -> Self {
         let config = NumberedConfig {
             first: 1,
-            count: Some(last),
+            count: last,
             control: RateControl::Cubic(Default::default()),
             retransmit: true,
             max_in_flight: MAX_IN_FLIGHT,
@@ -106,11 +174,12 @@ impl Segments {
             ..NumberedConfig::default()
         };
         Self {
-            versioned,
+            object,
+            numbering,
             last,
             requester: NumberedPaths::new(config),
-            size: 0,
-            came: Vec::new(),
+            next: 1,
+            came: BTreeMap::new(),
         }
     }
 
@@ -119,14 +188,13 @@ impl Segments {
         mut self,
         asker: &mut Asker,
         (clock, timeout): (Clock, Duration),
-        first: Data,
-    ) -> anyhow::Result<Vec<Data>> {
-        self.came.push(Some(first));
+        mut take: impl FnMut(&Data, Option<u64>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
         let mut heard_at = clock.now();
         self.requester.start(heard_at);
-        while (self.came.len() as u64) <= self.last || self.came.contains(&None) {
+        while self.last.is_none_or(|last| self.next <= last) {
             while let Some(NumberedRequest { number, nonce, .. }) = self.requester.poll_request() {
-                let name = self.versioned.builder().segment(number).finish();
+                let name = self.numbering.segment(&self.object, number);
                 asker.send(&Interest::builder(name).build(nonce)).await?;
             }
             let due = self.requester.poll_timeout();
@@ -135,12 +203,16 @@ impl Segments {
             let now = clock.now();
             match arrived {
                 Ok(Ok(Arrived::Data(data))) => {
-                    if self.take(now, data)? {
+                    if self.keep(now, data)? {
                         heard_at = now;
+                    }
+                    while let Some(data) = self.came.remove(&self.next) {
+                        self.next += 1;
+                        take(&data, self.last)?;
                     }
                 }
                 Ok(Ok(Arrived::Nack(interest, _))) => {
-                    if let Some(number) = self.number(interest.name()) {
+                    if let Some(number) = Numbering::number(&self.object, interest.name()) {
                         self.requester
                             .handle_nack(now, number, interest.nonce(), false);
                     }
@@ -149,15 +221,19 @@ impl Segments {
                 Err(_) => self.requester.handle_timeout(now),
             }
             if now.since(heard_at) > timeout {
-                bail!("{} stopped coming", self.versioned);
+                bail!(
+                    "{} stopped coming before segment {}: its producer has left, or the path is down; try again",
+                    self.object,
+                    self.next
+                );
             }
         }
-        Ok(self.came.into_iter().flatten().collect())
+        Ok(())
     }
 
-    /// Takes a segment. Returns whether it was missing.
-    fn take(&mut self, now: namecast_units::Instant, data: Data) -> anyhow::Result<bool> {
-        let Some(number) = self.number(data.name()) else {
+    /// Keeps a segment. Returns whether it was missing.
+    fn keep(&mut self, now: Instant, data: Data) -> anyhow::Result<bool> {
+        let Some(number) = Numbering::number(&self.object, data.name()) else {
             return Ok(false);
         };
         let received = Received::new(ByteSize::of(data.wire()), false);
@@ -168,22 +244,14 @@ impl Segments {
         {
             return Ok(false);
         }
-        let at = usize::try_from(number)?;
-        if self.came.len() <= at {
-            self.came.resize(at + 1, None);
+        if let Some(last) = last_of(&data) {
+            let known = *self.last.get_or_insert(last);
+            ensure!(
+                known == last,
+                "segments of {} do not agree which is the last: {known} or {last}",
+                self.object
+            );
         }
-        self.size += data.content().map_or(0, |content| content.len() as u64);
-        ensure!(
-            self.size <= MAX_SIZE,
-            "{} is larger than {MAX_SIZE} bytes",
-            self.versioned
-        );
-        Ok(self.came[at].replace(data).is_none())
-    }
-
-    /// The number of a segment of this object.
-    fn number(&self, name: &Name) -> Option<u64> {
-        let number = name.last()?.number_of(Component::SEGMENT)?;
-        (number <= self.last && name.parent() == self.versioned).then_some(number)
+        Ok(number >= self.next && self.came.insert(number, data).is_none())
     }
 }

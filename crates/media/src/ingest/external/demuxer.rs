@@ -21,7 +21,7 @@ use super::super::ffmpeg::Process;
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::captions::{Track, TrackCodec};
-use super::continuity::{Continuity, Gaps};
+use super::continuity::{Continuity, Gaps, states_presentation};
 use super::framecrc;
 use super::joiner::Joiner;
 use super::opener::{Attempt, Opening, Plan, is_fetched, listening};
@@ -353,7 +353,7 @@ impl Demuxer {
             streams.truncate(1);
             streams.push(encoded_sound(channels));
         }
-        let first = self.first_packets(&streams);
+        let mut first = self.first_packets(&streams);
         if first.is_empty() {
             return Err(self.unreadable());
         }
@@ -375,6 +375,11 @@ impl Demuxer {
         if self.kind == Kind::File {
             self.continuity.gaps = Gaps::of_file(&description.format);
         }
+        self.continuity.in_order = streams.iter().position(|stream| {
+            let is_video = matches!(stream.class, NutClass::Video(..));
+            is_video && !states_presentation(&description.format, stream.decode_delay)
+        });
+        (first.iter_mut()).for_each(|packet| self.continuity.present(packet));
         Ok(Opened {
             demuxer: self,
             streams,

@@ -51,6 +51,29 @@ fn a_good_network_shows_every_frame() {
     assert!(live.table_sizes().frames < 30);
 }
 
+/// Who comes a second after the publisher began gets all of the sound, as of the pictures, whose first group still runs; who comes six
+/// seconds later gets the newest.
+#[test]
+fn sound_begins_with_the_publisher_if_that_has_just_begun() {
+    for (start, is_whole) in [(1_000, true), (7_000, false)] {
+        let mut world = LiveWorld::line(ms(5));
+        world.publish("P", vec![Media::video(), Media::audio()]);
+        let config = LiveWatcherConfig {
+            start: ms(start),
+            ..watch()
+        };
+        let watcher = world.watch("C", config);
+        world.run_until(ms(start + 3_000));
+        let records = world.watcher(watcher).records().iter();
+        let sound = records.filter(|it| it.stream == StreamKind::Audio);
+        let positions: Vec<_> = sound.map(|it| it.position).collect();
+        let newest = start / 1_000 * 50;
+        let expected = if is_whole { 0..1 } else { newest..newest + 10 };
+        assert!(expected.contains(&positions[0]), "{positions:?}");
+        assert!(positions.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+}
+
 /// The same run twice is the same to the octet; another seed of the media is not; HMACs change no frame.
 #[test]
 fn runs_repeat() {

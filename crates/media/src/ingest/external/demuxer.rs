@@ -27,6 +27,7 @@ use super::joiner::Joiner;
 use super::opener::{Attempt, Opening, Plan, is_fetched, listening};
 use super::refusal::reason;
 use super::tap::Tap;
+use super::unpacked::Unpacked;
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
 use crate::nut::{NutClass, NutError, NutReader, NutStream};
@@ -123,6 +124,7 @@ pub(super) struct Demuxer {
     label: String,
     /// Lines of ffmpeg that are known.
     heard: u64,
+    unpacked: Option<Unpacked>,
 }
 
 /// What an input turned out to be.
@@ -333,6 +335,7 @@ impl Demuxer {
             kind,
             label: config.input.to_string(),
             heard: 0,
+            unpacked: None,
         }
     }
 
@@ -352,6 +355,10 @@ impl Demuxer {
         if let Attempt::EncodedSound(channels) = attempt {
             streams.truncate(1);
             streams.push(encoded_sound(channels));
+        }
+        if attempt == Attempt::PackedPictures {
+            let is_video = |stream: &NutStream| matches!(stream.class, NutClass::Video(..));
+            self.unpacked = streams.iter().position(is_video).map(Unpacked::new);
         }
         let mut first = self.first_packets(&streams);
         if first.is_empty() {
@@ -421,7 +428,7 @@ impl Demuxer {
             } else {
                 LISTEN
             };
-            match self.packets.recv_timeout(wait) {
+            match self.receive(wait) {
                 Ok(mut packet) => {
                     self.continuity.place(&mut packet);
                     until.get_or_insert_with(|| Instant::now() + LISTEN);
@@ -451,13 +458,33 @@ impl Demuxer {
         }
     }
 
+    /// Returns the next packet as it came, with the presentation times of packed pictures put right.
+    fn receive(&mut self, wait: Duration) -> Result<Packet, RecvTimeoutError> {
+        let Some(unpacked) = &mut self.unpacked else {
+            return self.packets.recv_timeout(wait);
+        };
+        loop {
+            if let Some(packet) = unpacked.pop() {
+                return Ok(packet);
+            }
+            match self.packets.recv_timeout(wait) {
+                Ok(packet) => unpacked.push(packet),
+                Err(RecvTimeoutError::Disconnected) => {
+                    unpacked.finish();
+                    return unpacked.pop().ok_or(RecvTimeoutError::Disconnected);
+                }
+                Err(timeout) => return Err(timeout),
+            }
+        }
+    }
+
     /// The next packet.
     ///
     /// # Errors
     /// [`Timeout`](RecvTimeoutError::Timeout) if none came in [`SILENCE`], [`Disconnected`](RecvTimeoutError::Disconnected) at
     /// the end.
     pub(super) fn next(&mut self) -> Result<Packet, RecvTimeoutError> {
-        let mut packet = self.packets.recv_timeout(SILENCE)?;
+        let mut packet = self.receive(SILENCE)?;
         self.continuity.place(&mut packet);
         Ok(packet)
     }

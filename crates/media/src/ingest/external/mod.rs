@@ -26,6 +26,7 @@ mod sound;
 mod tap;
 mod transcoder;
 mod turn;
+mod unpacked;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

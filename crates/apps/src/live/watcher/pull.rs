@@ -377,6 +377,24 @@ impl Pulled {
         }
     }
 
+    /// Has the rung that is shown deliver what is due before a key frame of the upcoming one: where timers are late, both are due at
+    /// once. Returns whether a rung is upcoming.
+    pub(super) fn deliver_before_switch(&mut self, now: Instant) -> bool {
+        let shown = self.delivered();
+        let is_trying = self.is_trying();
+        let Some(upcoming) = self.upcoming.as_ref().filter(|_| !is_trying) else {
+            return false;
+        };
+        if !upcoming.catches_up
+            && let Some(key) = upcoming.consumer.ready_key(now, shown)
+            && key.leaves_at <= now
+        {
+            self.consumer.set_stop_before(Some(key));
+            self.consumer.handle_timeout(now);
+        }
+        true
+    }
+
     /// Changes over to the upcoming rung if the time has come. Returns its name if so.
     pub(super) fn switch_if_due(&mut self, now: Instant) -> Option<String> {
         if self.is_trying() {

@@ -152,10 +152,10 @@ impl Recorder {
         if is_video && frame.key {
             self.waits_for_key = false;
             self.has_pictures = true;
-            // A container's header waits no longer for pictures than this.
-            let is_near = |early: &Recorded| early.is_within(WAIT, &recorded);
+            let began = self.began.unwrap_or_default();
             for early in core::mem::take(&mut self.early) {
-                if is_near(&early) {
+                // A container's header waits no longer for pictures.
+                if early.frame.captured_at >= began && early.is_within(WAIT, &recorded) {
                     self.send(early)?;
                 }
             }

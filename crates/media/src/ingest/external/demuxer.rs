@@ -24,6 +24,7 @@ use super::captions::{Track, TrackCodec};
 use super::continuity::{Continuity, Gaps, states_presentation};
 use super::framecrc;
 use super::joiner::Joiner;
+use super::merge::Merge;
 use super::opener::{Attempt, Opening, Plan, is_fetched, listening};
 use super::refusal::reason;
 use super::tap::Tap;
@@ -125,6 +126,7 @@ pub(super) struct Demuxer {
     /// Lines of ffmpeg that are known.
     heard: u64,
     unpacked: Option<Unpacked>,
+    merge: Option<Merge>,
 }
 
 /// What an input turned out to be.
@@ -310,6 +312,7 @@ impl Demuxer {
         if kind == Kind::File {
             continuity.gaps = Gaps::Meant;
         }
+        let merge = (pipes.len() > 1).then(Merge::default);
         let (header_sender, headers) = sync_channel(1);
         let mut header_sender = Some(header_sender);
         let (sender, packets) = sync_channel(AHEAD);
@@ -336,6 +339,7 @@ impl Demuxer {
             label: config.input.to_string(),
             heard: 0,
             unpacked: None,
+            merge,
         }
     }
 
@@ -458,8 +462,14 @@ impl Demuxer {
         }
     }
 
-    /// Returns the next packet as it came, with the presentation times of packed pictures put right.
+    /// Returns the next packet: of several pipes that which is decoded first, with the presentation times of packed pictures put right.
     fn receive(&mut self, wait: Duration) -> Result<Packet, RecvTimeoutError> {
+        if let Some(merge) = &mut self.merge {
+            merge.fill(self.packets.try_iter());
+            if let Some(packet) = merge.pop() {
+                return Ok(packet);
+            }
+        }
         let Some(unpacked) = &mut self.unpacked else {
             return self.packets.recv_timeout(wait);
         };

@@ -18,6 +18,7 @@ mod form;
 mod framecrc;
 mod h264;
 mod joiner;
+mod merge;
 mod opener;
 mod refusal;
 mod resolve;

@@ -13,10 +13,10 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 first_steps=(lock format tidy page web build)
-last_steps=(lint doc browser)
-all_steps=("${first_steps[@]}" unit interop doors "${last_steps[@]}")
+last_steps=(lint doc inputs browser)
+all_steps=("${first_steps[@]}" unit interop doors judge "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only.
-more_steps=(deny inputs)
+more_steps=(deny)
 steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -77,11 +77,13 @@ browser() {
 step_doors() { browser e2e-doors; }
 step_browser() { browser e2e-page; }
 
-# Inputs of many kinds, a third of them; before that, the judge itself.
+# A third of the inputs, as they are published and watched; they play in real time, so they have the processors to themselves.
 step_inputs() {
   binary || return 1
-  scripts/inputs judge && scripts/inputs quick --namecast "$target/debug/namecast"
+  scripts/inputs quick --namecast "$target/debug/namecast"
 }
+# What judges them.
+step_judge() { scripts/inputs judge; }
 
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
 step_interop() {
@@ -142,7 +144,7 @@ run_all() {
   is_built=1
   apart=$(mktemp -d)
   : >"$apart/unit.output"
-  beside interop doors &
+  beside interop doors judge &
   others=$!
   # In a process group of its own, which is ended as a whole.
   set -m

@@ -76,23 +76,22 @@ def watched(catalogue, rung):
 def pictures(tools, case, source, film, rung, verdict):
     """Judges number, order, length, likeness and form of the pictures."""
     is_copy = bool(rung) and rung["name"] == "copy"
-    places = arrived(case, source, film, is_copy, verdict)
-    if len(places) < 2:
-        verdict.fault("pictures", f"{len(places)} pictures can be told")
+    pairs = arrived(case, source, film, is_copy, verdict)
+    if len(pairs) < 2:
+        verdict.fault("pictures", f"{len(pairs)} pictures can be told")
         return
     form(case, source, film, rung, is_copy, verdict)
-    likeness(tools, case, source, film, places, "" if is_copy else case.reference, verdict)
+    likeness(tools, case, source, film, pairs, "" if is_copy else case.reference, verdict)
     if is_copy and not case.is_encoded_by_pusher:
         octets(tools, source, film, verdict)
 
 
 def arrived(case, source, film, is_copy, verdict):
     """Which picture of the source each picture of the film is, as pairs of places; judges that all are there, in order, in time."""
-    place = {number: at for at, number in enumerate(source.numbers) if number is not None}
     damaged = sum(number is None for number in film.numbers)
     if damaged:
         verdict.fault("pictures", f"the number of {damaged} of {len(film.numbers)} pictures cannot be read")
-    pairs = [(place[number], at) for at, number in enumerate(film.numbers) if number in place]
+    pairs = [(place, at) for at, place in enumerate(places(source, film.numbers)) if place is not None]
     foreign = len(film.numbers) - damaged - len(pairs)
     if foreign:
         verdict.fault("pictures", f"{foreign} pictures that the input does not have")
@@ -118,6 +117,20 @@ def arrived(case, source, film, is_copy, verdict):
     if len(pairs) > 1:
         length(case, source, film, pairs, verdict)
     return pairs
+
+
+def places(source, numbers):
+    """Place in the source of each number; None if it has none. Encoders that leave a picture out may repeat another: what the source has
+    twice must arrive twice, and its second time is not out of order."""
+    known = {}
+    for at, number in enumerate(source.numbers):
+        known.setdefault(number, []).append(at)
+    seen, found = {}, []
+    for number in numbers:
+        at = known.get(number, []) if number is not None else []
+        found.append(at[min(seen.get(number, 0), len(at) - 1)] if at else None)
+        seen[number] = seen.get(number, 0) + 1
+    return found
 
 
 def which(missing):
@@ -237,9 +250,9 @@ def sound(case, source, film, rung, verdict):
 
 def sync(case, source, film, verdict):
     """Judges how far the sound is from the pictures, compared with the source, at each change of the tone."""
-    place = {number: at for at, number in enumerate(source.numbers) if number is not None}
     theirs, ours = changes(source), changes(film)
-    shifts = [(source.times[place[number]], film.times[at]) for at, number in enumerate(film.numbers) if number in place]
+    pairs = zip(places(source, film.numbers), film.times)
+    shifts = [(source.times[place], time) for place, time in pairs if place is not None]
     found = []
     for at, time in theirs.items():
         if at in ours and shifts:

@@ -5,6 +5,7 @@ import subprocess
 import threading
 
 from . import play
+from .judge import places
 from .make import ROOT
 
 # How long the page may take to open on a loaded machine, in seconds.
@@ -84,16 +85,19 @@ def judge(case, source, result, answer, verdict):
     damaged = sum(number is None for number in numbers)
     if damaged:
         verdict.fault("pictures", f"the number of {damaged} of {len(numbers)} pictures cannot be read")
-    seen = [number for number in numbers if number is not None]
+    seen = [place for place in places(source, numbers) if place is not None]
+    if foreign := len(numbers) - damaged - len(seen):
+        verdict.fault("pictures", f"{foreign} pictures that the input does not have")
     back = sum(second <= first for first, second in zip(seen, seen[1:]))
     if back > case.twice:
         verdict.fault("order", f"{back} pictures out of order or twice")
     begin = source.times[0] if source.times else 0
     if case.is_live:
-        begin = next((time for number, time in zip(source.numbers, source.times) if number == (seen or [None])[0]), begin)
+        begin = source.times[seen[0]] if seen else begin
         if begin - source.times[0] > case.live_cut:
             verdict.fault("lost", f"the first picture is that of {begin - source.times[0]:.2f} s")
-    wanted = [number for number, time in zip(source.numbers, source.times) if number is not None and time >= max(case.cut, begin)]
+    shown = enumerate(zip(source.numbers, source.times))
+    wanted = [at for at, (number, time) in shown if number is not None and time >= max(case.cut, begin)]
     share = len(seen) / max(case.sent, 1) if case.sent else len(set(wanted) & set(seen)) / max(len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(seen)}/{len(wanted)}", "arrived": round(share, 4)}
     if share < case.arrived:

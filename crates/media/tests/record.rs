@@ -227,6 +227,28 @@ fn sound_and_picture_stay_in_step(film: &Film, path: &Path) {
     }
 }
 
+/// Pictures of the higher rung begin a second after the sound, which stays, as far before them as it was.
+fn sound_before_the_first_picture_stays(film: &Film, path: &Path) {
+    let mut frames = film.rung("300k");
+    let is_picture = |frame: &Frame| frame.stream == StreamKind::Video;
+    let begins = |it: &&Frame| is_picture(it) && it.key && it.position > 20;
+    let begins = frames.iter().find(begins).unwrap().captured_at;
+    frames.retain(|it| !is_picture(it) || it.captured_at >= begins);
+    record(film, &frames, path.to_str().unwrap());
+    let pictures = frames.iter().filter(|it| is_picture(it)).count();
+    let found = times(path, "v");
+    assert_eq!(found.len(), pictures, "{path:?}");
+    assert_eq!(width(path), "480", "{path:?}");
+    let sound = frames.iter().filter(|it| !is_picture(it));
+    let first = sound.map(|it| it.captured_at).min().unwrap();
+    let expected = begins.micros_since(first) as f64 / 1e6;
+    let before = found[0] - times(path, "a")[0];
+    assert!(
+        expected > 0.5 && (before - expected).abs() < 0.03,
+        "{path:?}: {before} instead of {expected}"
+    );
+}
+
 /// Where the size of the picture changes, the next file begins; times run on in HLS.
 fn a_file_has_one_size(film: &Film, directory: &Path) {
     let change = film
@@ -432,6 +454,9 @@ async fn frames_become_files() {
     std::thread::scope(|scope| {
         for name in ["film.mp4", "film.mkv", "film.ts", "film.flv", "film.nut"] {
             scope.spawn(move || sound_and_picture_stay_in_step(film, &directory.join(name)));
+        }
+        for name in ["early.mp4", "early.mkv", "early.nut"] {
+            scope.spawn(move || sound_before_the_first_picture_stays(film, &directory.join(name)));
         }
         scope.spawn(|| a_file_has_one_size(film, directory));
         scope.spawn(|| captions_come_beside_hls(film, directory));

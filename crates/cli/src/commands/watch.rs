@@ -163,6 +163,9 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         // A file cannot take frames twice.
         ladder.catches_up = false;
     }
+    if arguments.output.as_ref().is_some_and(Destination::is_kept) {
+        config.prefer_completeness();
+    }
     config.wall_at_zero = clock.wall_at_zero();
     // Whoever could foresee Nonces and challenges could have them answered beforehand.
     config.seed = u64::from_le_bytes(namecast_net::random());

@@ -236,6 +236,11 @@ impl Destination {
         self.place == Place::Standard
     }
 
+    /// Returns whether what is written is kept, in a file or a directory, and not played as it comes.
+    pub const fn is_kept(&self) -> bool {
+        matches!(self.place, Place::File(_) | Place::Directory(_))
+    }
+
     /// The destination's file number `part`, which is 2 for the second: `film-2.mp4`, or the next of these that there is not yet.
     pub(super) fn part(&self, part: usize) -> Self {
         let mut next = self.clone();

@@ -15,6 +15,7 @@ mod output;
 mod timeline;
 mod writer;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TrySendError, channel, sync_channel,
@@ -28,7 +29,7 @@ use namecast_units::Timestamp;
 pub use destination::{Cut, Destination, TakesNot};
 
 use output::{Wrapper, grace};
-use writer::{Recorded, State, Writer};
+use writer::{Recorded, State, WAIT, Writer};
 
 /// Frames that wait to be written: about three seconds.
 const QUEUE: usize = 256;
@@ -45,6 +46,10 @@ pub struct Recorder {
     has_ended: bool,
     /// Set while frames are left out up to the next key frame.
     waits_for_key: bool,
+    /// Sound and captions before the first picture.
+    early: VecDeque<Recorded>,
+    /// Whether a picture was handed over.
+    has_pictures: bool,
     /// Frames that were left out since the reader was too slow.
     pub left_out: u64,
 }
@@ -74,6 +79,8 @@ impl Recorder {
             began: None,
             has_ended: false,
             waits_for_key: true,
+            early: VecDeque::new(),
+            has_pictures: false,
             left_out: 0,
         }
     }
@@ -134,21 +141,49 @@ impl Recorder {
     /// # Errors
     /// If writing has failed, or the reader of the pipe has left.
     pub fn write(&mut self, frame: &Frame) -> anyhow::Result<()> {
-        let Some(thread) = &self.thread else {
-            return Ok(());
-        };
-        let is_video = frame.stream == StreamKind::Video;
-        if is_video && frame.key {
-            self.waits_for_key = false;
-        }
-        // Sound alone would make a player wait for pictures.
-        if self.waits_for_key && self.video().is_some() {
+        if self.thread.is_none() {
             return Ok(());
         }
         let recorded = Recorded {
             frame: frame.clone(),
             streams: Arc::clone(&self.streams),
         };
+        let is_video = frame.stream == StreamKind::Video;
+        if is_video && frame.key {
+            self.waits_for_key = false;
+            self.has_pictures = true;
+            let began = self.began.unwrap_or_default();
+            for early in core::mem::take(&mut self.early) {
+                // A container's header waits no longer for pictures.
+                if early.frame.captured_at >= began && early.is_within(WAIT, &recorded) {
+                    self.send(early)?;
+                }
+            }
+        }
+        // Sound alone would make a player wait for pictures.
+        if self.waits_for_key && self.video().is_some() {
+            self.hold(recorded);
+            return Ok(());
+        }
+        self.send(recorded)
+    }
+
+    /// Keeps what comes before the first picture, which may take longer to arrive than sound that is captured with it.
+    fn hold(&mut self, recorded: Recorded) {
+        if self.has_pictures || recorded.frame.stream == StreamKind::Video {
+            return;
+        }
+        if self.early.len() == QUEUE {
+            self.early.pop_front();
+        }
+        self.early.push_back(recorded);
+    }
+
+    fn send(&mut self, recorded: Recorded) -> anyhow::Result<()> {
+        let Some(thread) = &self.thread else {
+            return Ok(());
+        };
+        let is_video = recorded.frame.stream == StreamKind::Video;
         match thread.frames.try_send(recorded) {
             Ok(()) => Ok(()),
             Err(TrySendError::Full(_)) => {

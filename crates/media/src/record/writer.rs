@@ -19,7 +19,7 @@ use crate::streams::is_captions;
 /// The recording's time starts this long before its first frame, since sound may lie before it.
 const HEAD_START: Duration = Duration::from_millis(500);
 /// How much of one stream is waited for the first of the other. A container's header has to say which there are.
-const WAIT: Duration = Duration::from_secs(2);
+pub(super) const WAIT: Duration = Duration::from_secs(2);
 /// AAC-LC as RFC 6381 names it.
 const AAC_LC: &str = "mp4a.40.2";
 /// Frames that may wait.
@@ -70,6 +70,11 @@ impl Recorded {
     /// The stream of this kind.
     fn stream(&self, kind: StreamKind) -> Option<&StreamInfo> {
         self.streams.iter().find(|stream| stream.kind == kind)
+    }
+
+    /// Whether it was captured no more than `span` before `other`.
+    pub(super) fn is_within(&self, span: Duration, other: &Self) -> bool {
+        self.frame.captured_at + span >= other.frame.captured_at
     }
 
     /// Form of the sound that its catalogue names.
@@ -239,10 +244,13 @@ impl Writer {
         let times = || waiting.iter().map(|it| it.frame.captured_at);
         let span = times().max().zip(times().min());
         let span = span.map_or(0, |(last, first)| last.micros_since(first));
-        !self.is_wrapped()
-            || self.kinds.iter().all(has)
-            || span > WAIT.as_micros() as i64
-            || waiting.len() >= MAX_WAITING
+        let is_known = match self.destination.container.wrapping {
+            Wrapping::Bare => true,
+            // Its header names the rung of the pictures, which may come after sound.
+            Wrapping::Nut => has(&StreamKind::Video),
+            Wrapping::Ffmpeg(_) => self.kinds.iter().all(has),
+        };
+        is_known || span > WAIT.as_micros() as i64 || waiting.len() >= MAX_WAITING
     }
 
     /// Opens the next file, and writes what waited for it.

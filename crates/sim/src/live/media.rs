@@ -41,6 +41,8 @@ pub struct Media {
     pub parity_percent: u32,
     /// Inter-frame FEC on offer in each rung.
     pub inter_frame: Option<InterFrameFec>,
+    /// Largest composition offset that the catalogue states; frames have none.
+    pub reorder_delay: Duration,
     /// Fixes sizes and payloads.
     pub seed: u64,
 }
@@ -82,6 +84,7 @@ impl Media {
             segment_size: 1_000,
             parity_percent: 20,
             inter_frame: None,
+            reorder_delay: Duration::ZERO,
             seed: 1,
         }
     }
@@ -101,6 +104,7 @@ impl Media {
             segment_size: 1_000,
             parity_percent: 20,
             inter_frame: None,
+            reorder_delay: Duration::ZERO,
             seed: 1,
         }
     }
@@ -168,7 +172,7 @@ impl Media {
             height: None,
             rate: self.rate,
             key_interval: self.key_interval,
-            reorder_delay: 0,
+            reorder_delay: u64::try_from(self.reorder_delay.as_micros()).unwrap_or(u64::MAX),
             codec_string: "synthetic".to_owned(),
             sample_rate: None,
             channels: None,

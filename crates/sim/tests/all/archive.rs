@@ -17,13 +17,13 @@ use bytes::Bytes;
 use namecast_apps::archive::recorder::{self, Event as RecorderEvent, Recorded};
 use namecast_apps::archive::server::{Found, Lookup};
 use namecast_apps::archive::{Recorder, RecorderConfig, Server, ServerConfig};
-use namecast_apps::live::watcher::{Event, Seek, Unkept};
+use namecast_apps::live::watcher::{Event, RungChoice, Seek, Unkept};
 use namecast_packet::{Data, Name};
-use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media};
+use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media, MediaRung};
 use namecast_sim::{Application, ApplicationId, HostClock, NodeConfig, Now, Output};
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_stream::{Lead, RungNames, SampleClass, StreamKind};
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Bitrate, Instant, Timestamp};
 
 /// Everything that was recorded, by the plainest means.
 #[derive(Default)]
@@ -35,6 +35,8 @@ struct Store {
     may_repeat: bool,
     /// Samples captured before are missing from the time index, as from that of a publisher that began then.
     index_from: Timestamp,
+    /// Samples of this rung captured before are not kept.
+    later: Option<(&'static str, Timestamp)>,
 }
 
 impl Store {
@@ -45,6 +47,11 @@ impl Store {
         assert!(id.is_lead());
         let lead = Lead::decode(&packets[0]).unwrap();
         assert_eq!(packets.len(), lead.data_count() + lead.parity_count());
+        if self.later.is_some_and(|(name, time)| {
+            rung.to_string().ends_with(name) && lead.header().captured_at < time
+        }) {
+            return;
+        }
         let before = self.samples.insert((rung, id.class, id.sequence), packets);
         assert!(before.is_none() || self.may_repeat, "recorded twice");
     }
@@ -342,8 +349,8 @@ fn everything_is_recorded() {
             .map(|(_, packets)| Lead::decode(&packets[0]).unwrap().header().position)
             .collect();
         positions.sort_unstable();
-        // It asks once a second, so that the last second may be missing, and begins with the newest key sample.
-        assert!(positions[0] <= rate && *positions.last().unwrap() >= 6 * rate);
+        // It asks once a second, so the last second may be missing, and the first answer names samples of almost a second.
+        assert!(positions[0] == 0 && *positions.last().unwrap() >= 6 * rate);
         assert!(positions.windows(2).all(|pair| pair[1] == pair[0] + 1));
     }
     let has = |prefix: &str| {
@@ -351,6 +358,36 @@ fn everything_is_recorded() {
         store.objects.keys().any(|name| prefix.is_prefix_of(name))
     };
     assert!(has("/demo/KEY") && has("/demo/catalogue") && has("/demo/32=metadata"));
+}
+
+/// The archive has the higher rung from 6 s on only: who wants it from 4 s on gets it from there, with the sound of up to two seconds
+/// before.
+#[test]
+fn a_rung_that_begins_later_than_others_is_played_from_its_beginning() {
+    let mut media = Media::video();
+    media.rungs = [("200k", 200), ("1M", 1_000)]
+        .map(|(name, rate)| MediaRung::new(name, Bitrate::kbps(rate)))
+        .into();
+    let mut world = World::new(ms(10), vec![media, Media::audio()]);
+    world.store.borrow_mut().later = Some(("1M", wall(ms(6_000))));
+    world.kill_publisher(ms(12_000));
+    let mut config = watch();
+    config.start = ms(20_000);
+    config.watcher.from = Some(wall(ms(4_010)));
+    config.watcher.rung = RungChoice::Highest;
+    let watcher = world.live.watch("C", config);
+    world.live.run_until(ms(30_000));
+    let records = world.live.watcher(watcher).records();
+    let first = |kind| records.iter().find(|it| it.stream == kind).unwrap();
+    let picture = first(StreamKind::Video);
+    assert_eq!(
+        (picture.rung.as_str(), picture.position, picture.key),
+        ("1M", 180, true)
+    );
+    let sound = first(StreamKind::Audio);
+    let before = picture.captured_at.since(sound.captured_at);
+    assert!(ms(1_900) < before && before <= ms(2_000), "{before:?}");
+    assert_eq!(picture.render_at.since(sound.render_at), before);
 }
 
 /// A watcher goes back 20 s, to a time between two frames: it sees the frame before the time within 500 ms, then the others
@@ -495,6 +532,26 @@ fn a_time_of_which_nothing_is_kept_is_told() {
     let stats = watched.stats(Instant::ZERO + ms(18_000)).unwrap();
     let oldest = oldest.as_micros() as f64 / 1e3;
     assert_eq!(stats.kept_since_ms, Some(oldest));
+}
+
+/// Pictures may be shown 320 ms after they are decoded: from the beginning that the archive names, all of them are played.
+#[test]
+fn the_beginning_that_is_kept_can_be_played() {
+    let media = Media {
+        reorder_delay: ms(320),
+        ..Media::video()
+    };
+    let mut world = World::new(ms(10), vec![media]);
+    world.kill_publisher(ms(6_000));
+    world.live.run_until(ms(9_000));
+    let mut config = watch();
+    config.start = ms(10_000);
+    config.watcher.from = Some(world.store.borrow().oldest_key());
+    let watcher = world.live.watch("C", config);
+    world.live.run_until(ms(18_000));
+    let shown = world.shown(watcher, ms(10_000));
+    assert!(shown.len() >= 30 * 4 && shown[0].position == 0);
+    assert_normal_speed(&shown);
 }
 
 /// After a restart the publisher answers for the time index until an archive takes over: a watcher that knows of an older past

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::live_world::{LiveWorld, ms, watch};
+use crate::live_world::{LiveWorld, link, ms, watch};
+use namecast_netem as netem;
 use namecast_sim::live::{LiveWatcherConfig, Media, Signing};
 use namecast_sim::{HostClock, NodeConfig};
 use namecast_stream::StreamKind;
@@ -49,6 +50,59 @@ fn a_good_network_shows_every_frame() {
         "{sent} of {traffic:?}"
     );
     assert!(live.table_sizes().frames < 30);
+}
+
+/// Who comes a second after the publisher began gets all of the sound, as of the pictures, whose first group still runs; who comes six
+/// seconds later gets the newest.
+#[test]
+fn sound_begins_with_the_publisher_if_that_has_just_begun() {
+    for (start, is_whole) in [(1_000, true), (7_000, false)] {
+        let mut world = LiveWorld::line(ms(5));
+        world.publish("P", vec![Media::video(), Media::audio()]);
+        let config = LiveWatcherConfig {
+            start: ms(start),
+            ..watch()
+        };
+        let watcher = world.watch("C", config);
+        world.run_until(ms(start + 3_000));
+        let records = world.watcher(watcher).records().iter();
+        let sound = records.filter(|it| it.stream == StreamKind::Audio);
+        let positions: Vec<_> = sound.map(|it| it.position).collect();
+        let newest = start / 1_000 * 50;
+        let expected = if is_whole { 0..1 } else { newest..newest + 10 };
+        assert!(expected.contains(&positions[0]), "{positions:?}");
+        assert!(positions.windows(2).all(|pair| pair[1] == pair[0] + 1));
+    }
+}
+
+/// A tenth of the packets is lost, with 240 ms to repair it: of what is to be recorded every frame comes, late or not; who looks on passes over some.
+#[test]
+fn what_is_recorded_is_waited_for() {
+    let positions = |is_recorded: bool, kind: StreamKind| {
+        let lossy = netem::Config {
+            loss: netem::Loss::Random { share: 0.1 },
+            ..link(ms(60))
+        };
+        let mut world = LiveWorld::behind(&lossy);
+        world.publish("P", vec![Media::video(), Media::audio()]);
+        let mut config = watch();
+        config.start = ms(2_000);
+        if is_recorded {
+            config.watcher.prefer_completeness();
+        }
+        let watcher = world.watch("C", config);
+        world.run_until(ms(14_000));
+        let records = world.watcher(watcher).records().iter();
+        let of_kind = records.filter(|it| it.stream == kind);
+        of_kind.map(|it| it.position).collect::<Vec<_>>()
+    };
+    let is_whole = |positions: &[u64]| positions.windows(2).all(|it| it[1] == it[0] + 1);
+    let kinds = [StreamKind::Video, StreamKind::Audio];
+    for kind in kinds {
+        let recorded = positions(true, kind);
+        assert!(is_whole(&recorded) && recorded.len() >= 300, "{recorded:?}");
+    }
+    assert!(kinds.iter().any(|kind| !is_whole(&positions(false, *kind))));
 }
 
 /// The same run twice is the same to the octet; another seed of the media is not; HMACs change no frame.

@@ -1,12 +1,14 @@
 //! Rungs that are chosen by themselves, over a link that the highest one just fits on (\[RTSD\] §5.2.3).
 
+use core::convert::Infallible;
 use std::time::Duration;
 
 use crate::live_world::{LiveWorld, link, ms, watch};
+use bytes::Bytes;
 use namecast_netem as netem;
-use namecast_sim::ApplicationId;
-use namecast_sim::live::{FrameRecord, LiveWatcherConfig, Media, MediaRung};
-use namecast_units::Bitrate;
+use namecast_sim::live::{FrameRecord, LiveWatcher, LiveWatcherConfig, Media, MediaRung};
+use namecast_sim::{Application, ApplicationId, Now, Output};
+use namecast_units::{Bitrate, Instant};
 
 /// The video of Table 2, with the same frames in three bitrates.
 fn media() -> Media {
@@ -183,4 +185,59 @@ fn a_longer_path_changes_nothing() {
     println!("{changes:?}");
     assert!(changes.iter().all(|(at, _)| *at < 300), "{changes:?}");
     assert_eq!(changes.last().map(|(_, rung)| &**rung), Some("3M"));
+}
+
+/// A watcher on a busy machine, whose timers come late: at the next multiple of this.
+struct Late(LiveWatcher, Duration);
+
+impl Application for Late {
+    type Event = Infallible;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.0.handle_frame(now, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.0.handle_timeout(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let grid = self.1.as_nanos() as u64;
+        let due = self.0.poll_timeout()?.since(Instant::ZERO).as_nanos() as u64;
+        Some(Instant::ZERO + Duration::from_nanos(due.div_ceil(grid) * grid))
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.0.poll_output()
+    }
+}
+
+/// Rungs change on a link with room for all: no frame is missing where they do, however late timers are.
+#[test]
+fn late_timers_lose_no_frame_where_rungs_change() {
+    for grid in [20, 35, 50, 70, 90, 110] {
+        let mut world = LiveWorld::behind(&link(ms(5)));
+        world.publish("P", vec![media()]);
+        let mut config = LiveWatcherConfig {
+            start: JOINS,
+            ..watch()
+        };
+        config.watcher.adaptive_target = None;
+        config.signing = world.signing;
+        let node = world.node("C");
+        let late = Late(LiveWatcher::new(config), ms(grid));
+        let watcher = world.network.add_application(node, late);
+        world.run_until(ms(20_000));
+        let late: &Late = world.network.application(watcher).unwrap();
+        let frames: Vec<_> = late.0.records().iter().collect();
+        let rungs = frames.windows(2).filter(|it| it[0].rung != it[1].rung);
+        assert!(rungs.count() > 0, "{grid} ms: no change");
+        let positions = frames.iter().map(|it| it.position);
+        let mut missing = Vec::new();
+        positions.reduce(|last, next| {
+            missing.extend(last + 1..next);
+            next.max(last)
+        });
+        assert!(missing.is_empty(), "{grid} ms: without {missing:?}");
+    }
 }

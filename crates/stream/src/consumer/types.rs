@@ -114,6 +114,8 @@ pub enum StartAt {
     NewestKey,
     /// With the key sample after it, which does not exist yet.
     NextKey,
+    /// With this key sample, catching up on those after it, where every sample is a key sample: the publisher has just begun.
+    Key(u64),
 }
 
 /// Last sample shown of a stream, by this consumer or one before it.

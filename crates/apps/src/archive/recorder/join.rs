@@ -6,7 +6,7 @@ use namecast_packet::{Data, Name};
 use namecast_stream::metadata::{Latest, Metadata};
 use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, SampleClass};
-use namecast_units::Instant;
+use namecast_units::{Instant, Timestamp};
 
 use super::{Event, FIRST_CLIENT, Recorded, Recorder, Rung};
 use crate::discovery::{
@@ -188,6 +188,7 @@ impl Recorder {
             self.requester.withdraw_client(rung.client);
         }
         self.drain();
+        let began = Timestamp::from_micros(catalogue.version);
         self.rungs = catalogue
             .streams
             .iter()
@@ -195,7 +196,7 @@ impl Recorder {
             .zip(FIRST_CLIENT..)
             .map(|((stream, rung), client)| {
                 let names = self.names.rung(&stream.name, &rung.name);
-                Rung::new(client, names, rung)
+                Rung::new(client, names, rung, began)
             })
             .collect();
         let version = catalogue.version;
@@ -207,6 +208,8 @@ impl Recorder {
 
     /// Learns what is published.
     fn take_latest(&mut self, latest: &[Latest]) {
+        let began = self.catalogue.as_ref().map(|(_, it)| it.version);
+        let began = Timestamp::from_micros(began.unwrap_or_default());
         for rung in &mut self.rungs {
             let own = latest
                 .iter()
@@ -230,6 +233,10 @@ impl Recorder {
                     let overlap = samples(self.config.resume_overlap);
                     sequence.start_at((kept + 1).saturating_sub(overlap));
                 }
+            }
+            if own.served_at.since(began) <= self.config.begin_within {
+                let first = rung.first;
+                rung.sequences.iter_mut().for_each(|it| it.start_at(first));
             }
             // The key sample's lead tells with which delta sample to start.
             if let Some(key) = own.key_sequence {

@@ -58,6 +58,10 @@ pub struct RecorderConfig {
     /// The last number kept of each rung's key samples and delta samples, by an earlier recorder. This one goes on there,
     /// if the publisher is no more than [`resume_within`](Self::resume_within) ahead.
     pub kept: BTreeMap<Name, [Option<u64>; 2]>,
+    /// A publisher that began no longer ago is recorded from its first sample, which it has in memory; another one from its newest
+    /// key samples. Metadata may be found a [`probe_interval`](Self::probe_interval) after the first sample, and pictures and sound
+    /// would begin apart by a group.
+    pub begin_within: Duration,
     /// How much of the past publishers have in memory.
     pub resume_within: Duration,
     /// How long before the last number recording goes on: of that, some samples may have been waited for still.
@@ -81,6 +85,7 @@ impl RecorderConfig {
             max_attempts: 6,
             max_behind: 3_000,
             kept: BTreeMap::new(),
+            begin_within: Duration::from_secs(5),
             resume_within: Duration::from_secs(30),
             resume_overlap: Duration::from_secs(2),
             max_outputs: 8_192,
@@ -193,6 +198,8 @@ struct Rung {
     client: Client,
     names: RungNames,
     is_standalone: bool,
+    /// Number of the publisher's first sample, key and delta.
+    first: u64,
     /// From one key sample to the next, and from one delta sample.
     periods: [Duration; 2],
     /// Key and delta.
@@ -200,11 +207,18 @@ struct Rung {
 }
 
 impl Rung {
-    fn new(client: Client, names: RungNames, rung: &namecast_stream::Rung) -> Self {
+    /// A rung of a publisher that began at `began`.
+    fn new(
+        client: Client,
+        names: RungNames,
+        rung: &namecast_stream::Rung,
+        began: Timestamp,
+    ) -> Self {
         Self {
             client,
             names,
             is_standalone: rung.key_interval <= 1,
+            first: rung.rate.first_sequence(began),
             periods: [
                 rung.rate.period() * rung.key_interval.max(1),
                 rung.rate.period(),

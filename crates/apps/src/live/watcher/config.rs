@@ -86,7 +86,18 @@ impl WatcherConfig {
     }
 }
 
+/// How late a sample may come that is recorded, and transmissions of one Interest in that time.
+const RECORDED_LATE: Duration = Duration::from_secs(2);
+const RECORDED_ATTEMPTS: u32 = 8;
+
 impl WatcherConfig {
+    /// Waits for what comes late rather than pass over it: nobody looks at what is recorded while it comes.
+    pub const fn prefer_completeness(&mut self) {
+        self.consumer.late_tolerance = RECORDED_LATE;
+        self.consumer.late_tolerance_standalone = RECORDED_LATE;
+        self.consumer.max_attempts = RECORDED_ATTEMPTS;
+    }
+
     /// Kinds of streams to pull, the one that others follow first, and which bitrate of each.
     pub(super) fn wanted(&self) -> impl Iterator<Item = (StreamKind, RungChoice)> + use<> {
         let video = self.video.then(|| (StreamKind::Video, self.rung.clone()));

@@ -339,8 +339,8 @@ impl Watcher {
             let client = self.streams.new_client();
             let mut pulled = self.factory(now).pull(now, info, rung, client);
             let began_at = Timestamp::from_micros(catalogue.version);
-            let is_data = kind == StreamKind::Data;
-            pulled.first = is_data.then(|| rung.rate.first_sequence(began_at));
+            let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
+            pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
             if let Some(at) = before.iter().position(|old| old.kind == kind) {
                 pulled.inherit(before.swap_remove(at));
             }

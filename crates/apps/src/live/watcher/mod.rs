@@ -337,13 +337,14 @@ impl Watcher {
     fn settle(&mut self, now: Instant) {
         self.run_past(now);
         self.streams.share_playout(now, &self.config);
-        let mut switched = Vec::new();
-        for pulled in self.streams.iter_mut() {
-            if let Some(rung) = pulled.switch_if_due(now) {
-                // What the old rung had ready comes first.
-                switched.push(rung);
-            }
+        let pulled = self.streams.iter_mut();
+        let upcoming = pulled.map(|pulled| pulled.deliver_before_switch(now));
+        if upcoming.fold(false, |any, is_upcoming| any | is_upcoming) {
+            // A consumer that is replaced takes along what it has delivered.
+            self.drain(now);
         }
+        let pulled = self.streams.iter_mut();
+        let switched: Vec<_> = pulled.filter_map(|it| it.switch_if_due(now)).collect();
         for rung in switched {
             self.outbox.event(Event::SwitchedRung { rung });
         }

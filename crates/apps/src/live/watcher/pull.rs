@@ -22,7 +22,8 @@ use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
 pub(super) struct Pulled {
     pub kind: StreamKind,
     pub info: StreamInfo,
-    /// Of a data stream: its first sample, which is requested before it exists, as it may be the one that matters.
+    /// Of a data stream and of sound: its first sample. It is requested before it exists, as it may be the one that matters, and as
+    /// the next metadata may come a second after it.
     pub first: Option<u64>,
     /// The rung that frames come from.
     pub rung: String,
@@ -63,6 +64,8 @@ pub(super) struct Upcoming {
     pub expected_at: Option<Instant>,
 }
 
+/// Sound that began no longer ago is pulled from its first sample on.
+const BEGUN_LATELY: Duration = Duration::from_secs(2);
 /// A group that has not begun so long after its time does not: the source's groups are longer than the catalogue says.
 const OVERDUE: Duration = Duration::from_millis(500);
 
@@ -262,9 +265,10 @@ impl Pulled {
         }
         let own = Self::latest_of(&self.consumer, latest)?;
         let before_first = self.before_first(own);
-        let (own, at) = match &before_first {
-            Some(before) => (before, StartAt::NextKey),
-            None => (own, StartAt::NewestKey),
+        let (own, at) = match (&before_first, self.begun_lately(own)) {
+            (Some(before), _) => (before, StartAt::NextKey),
+            (None, Some(first)) => (own, StartAt::Key(first)),
+            (None, None) => (own, StartAt::NewestKey),
         };
         if !self.has_started {
             let key = self.consumer.start(now, own, at)?;
@@ -277,7 +281,17 @@ impl Pulled {
         Some(LinedUp::Known(self.consumer.line_up(now, own, starved)))
     }
 
-    /// What the publisher would say of a data stream without samples if there were one before the first.
+    /// The first sample of sound, if the publisher began so lately that all of it is pulled: pictures begin with their first key frame,
+    /// which is as old.
+    fn begun_lately(&self, latest: &Latest) -> Option<u64> {
+        let first = self.first.filter(|_| self.kind == StreamKind::Audio)?;
+        let published = latest.key_sequence?.checked_sub(first)?;
+        let period = self.consumer.source().rate.period();
+        let is_late = period.as_nanos() * u128::from(published) > BEGUN_LATELY.as_nanos();
+        (!is_late).then_some(first)
+    }
+
+    /// What the publisher would say of a stream without samples if there were one before the first.
     fn before_first(&self, latest: &Latest) -> Option<Latest> {
         let first = self.first.filter(|_| latest.key_sequence.is_none())?;
         Some(Latest {
@@ -361,6 +375,24 @@ impl Pulled {
                     .set_fresh_until(fresh_until);
             }
         }
+    }
+
+    /// Has the rung that is shown deliver what is due before a key frame of the upcoming one: where timers are late, both are due at
+    /// once. Returns whether a rung is upcoming.
+    pub(super) fn deliver_before_switch(&mut self, now: Instant) -> bool {
+        let shown = self.delivered();
+        let is_trying = self.is_trying();
+        let Some(upcoming) = self.upcoming.as_ref().filter(|_| !is_trying) else {
+            return false;
+        };
+        if !upcoming.catches_up
+            && let Some(key) = upcoming.consumer.ready_key(now, shown)
+            && key.leaves_at <= now
+        {
+            self.consumer.set_stop_before(Some(key));
+            self.consumer.handle_timeout(now);
+        }
+        true
     }
 
     /// Changes over to the upcoming rung if the time has come. Returns its name if so.

@@ -217,7 +217,8 @@ impl CaptureClock {
 
     /// Takes a packet that came at `arrived`, and sets `origin` by it.
     ///
-    /// The source's pictures and sound share one clock, unless their delays are so far apart that it must be two.
+    /// The source's pictures and sound share one clock, unless their delays are so far apart that it must be two. Those of a file
+    /// always share one: pictures of which one is shown a second after it is decoded seem as far apart from the sound.
     pub(super) fn on_packet(
         &mut self,
         is_video: bool,
@@ -234,7 +235,8 @@ impl CaptureClock {
             return;
         };
         let other = other.presented.get();
-        let together = other.filter(|other| other.abs_diff(least) <= MAX_APART);
+        let is_file = self.pictures.is_paced;
+        let together = other.filter(|other| is_file || other.abs_diff(least) <= MAX_APART);
         let latest = self.pictures.latest();
         let latest = latest.filter(|_| is_video || together.is_some());
         let captured = together.map_or(least, |other| other.min(least));
@@ -418,6 +420,28 @@ mod tests {
             assert_eq!(at.as_micros(), WALL + packet.pts + 7_000);
             let (decoded, offset) = origin.timed(at, packet.pts, packet.arrived_at);
             assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
+        }
+    }
+
+    /// A file of one picture a second, each shown one to three seconds after it is decoded: sound is presented with them.
+    #[test]
+    fn sound_of_a_file_keeps_its_distance_to_pictures_that_wait_long() {
+        let mut clock = CaptureClock::default();
+        let packets = ORDER.map(|(dts, pts)| packet(dts * 1_000, (pts + 1) * 1_000, dts * 1_000));
+        clock.expect(packets.iter(), true);
+        for picture in &packets {
+            let origins = [Origin::default(), Origin::default()];
+            let sound = packet(
+                picture.dts / 1_000,
+                picture.dts / 1_000,
+                picture.dts / 1_000,
+            );
+            for (is_video, packet) in [(true, picture), (false, &sound)] {
+                let origin = &origins[usize::from(!is_video)];
+                clock.on_packet(is_video, packet, packet.arrived_at, origin);
+            }
+            let [pictures, sound] = origins.map(|origin| origin.presented_at(10_000_000));
+            assert!(sound.is_some() && sound == pictures, "{sound:?}");
         }
     }
 

@@ -52,7 +52,19 @@ struct Track {
 #[derive(Debug, Default)]
 pub(super) struct Continuity {
     pub(super) gaps: Gaps,
+    /// Stream of pictures in the order in which they are shown, to which ffmpeg gave presentation times as if they were reordered.
+    pub(super) in_order: Option<usize>,
     tracks: Vec<Option<Track>>,
+}
+
+/// Formats that state decoding times only. For H.264, ffmpeg's option `genpts` takes the next packet's as presentation time,
+/// whether or not pictures are reordered.
+const WITHOUT_PRESENTATION: [&str; 2] = ["avi", "asf"];
+
+/// Returns whether pictures that are decoded `decode_delay` pictures before they are shown have presentation times of their own in a
+/// format of ffmpeg.
+pub(super) fn states_presentation(format: &str, decode_delay: u64) -> bool {
+    decode_delay > 0 || !WITHOUT_PRESENTATION.contains(&format)
 }
 
 impl Continuity {
@@ -74,6 +86,7 @@ impl Continuity {
         let dts = moved(packet.dts, shift);
         packet.pts = moved(packet.pts, shift);
         packet.dts = known.map_or(dts, |track| dts.max(track.last));
+        self.present(packet);
         if self.tracks.len() <= packet.stream {
             self.tracks.resize(packet.stream + 1, None);
         }
@@ -83,6 +96,13 @@ impl Continuity {
             arrived_at: packet.arrived_at,
             shift,
         });
+    }
+
+    /// Makes the presentation time of a picture its decoding time, where both are one.
+    pub(super) fn present(&self, packet: &mut Packet) {
+        if self.in_order == Some(packet.stream) {
+            packet.pts = packet.dts;
+        }
     }
 
     fn is_jump(&self, track: &Track, packet: &Packet) -> bool {
@@ -191,6 +211,22 @@ mod tests {
         assert_eq!(at(1_000, 0), 1_000);
         assert_eq!(at(6_000, 5_000), 6_000);
         assert_eq!(at(61_000, 6_000), 6_040);
+    }
+
+    /// H.264 in AVI is presented when it is decoded, if no picture is decoded before one that is shown earlier; sound keeps its times.
+    #[test]
+    fn presentation_times_that_were_made_up_are_dropped() {
+        assert!(!states_presentation("avi", 0) && !states_presentation("asf", 0));
+        assert!(states_presentation("avi", 1) && states_presentation("mov,mp4", 0));
+        let mut continuity = Continuity {
+            in_order: Some(0),
+            ..Continuity::default()
+        };
+        for (stream, offset) in [(0, 0), (1, FRAME)] {
+            let mut packet = packet(stream, 1_000, 0);
+            continuity.place(&mut packet);
+            assert_eq!(packet.pts - packet.dts, offset);
+        }
     }
 
     /// Decoding times that are a little out of order are put straight; a new stream takes over the shift of the others.

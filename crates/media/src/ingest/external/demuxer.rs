@@ -21,12 +21,14 @@ use super::super::ffmpeg::Process;
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::captions::{Track, TrackCodec};
-use super::continuity::{Continuity, Gaps};
+use super::continuity::{Continuity, Gaps, states_presentation};
 use super::framecrc;
 use super::joiner::Joiner;
+use super::merge::Merge;
 use super::opener::{Attempt, Opening, Plan, is_fetched, listening};
 use super::refusal::reason;
 use super::tap::Tap;
+use super::unpacked::Unpacked;
 use super::{MAX_CHANNELS, Reading, sound};
 use crate::clock;
 use crate::nut::{NutClass, NutError, NutReader, NutStream};
@@ -123,6 +125,8 @@ pub(super) struct Demuxer {
     label: String,
     /// Lines of ffmpeg that are known.
     heard: u64,
+    unpacked: Option<Unpacked>,
+    merge: Option<Merge>,
 }
 
 /// What an input turned out to be.
@@ -308,6 +312,7 @@ impl Demuxer {
         if kind == Kind::File {
             continuity.gaps = Gaps::Meant;
         }
+        let merge = (pipes.len() > 1).then(Merge::default);
         let (header_sender, headers) = sync_channel(1);
         let mut header_sender = Some(header_sender);
         let (sender, packets) = sync_channel(AHEAD);
@@ -333,6 +338,8 @@ impl Demuxer {
             kind,
             label: config.input.to_string(),
             heard: 0,
+            unpacked: None,
+            merge,
         }
     }
 
@@ -353,7 +360,11 @@ impl Demuxer {
             streams.truncate(1);
             streams.push(encoded_sound(channels));
         }
-        let first = self.first_packets(&streams);
+        if attempt == Attempt::PackedPictures {
+            let is_video = |stream: &NutStream| matches!(stream.class, NutClass::Video(..));
+            self.unpacked = streams.iter().position(is_video).map(Unpacked::new);
+        }
+        let mut first = self.first_packets(&streams);
         if first.is_empty() {
             return Err(self.unreadable());
         }
@@ -375,6 +386,11 @@ impl Demuxer {
         if self.kind == Kind::File {
             self.continuity.gaps = Gaps::of_file(&description.format);
         }
+        self.continuity.in_order = streams.iter().position(|stream| {
+            let is_video = matches!(stream.class, NutClass::Video(..));
+            is_video && !states_presentation(&description.format, stream.decode_delay)
+        });
+        (first.iter_mut()).for_each(|packet| self.continuity.present(packet));
         Ok(Opened {
             demuxer: self,
             streams,
@@ -416,7 +432,7 @@ impl Demuxer {
             } else {
                 LISTEN
             };
-            match self.packets.recv_timeout(wait) {
+            match self.receive(wait) {
                 Ok(mut packet) => {
                     self.continuity.place(&mut packet);
                     until.get_or_insert_with(|| Instant::now() + LISTEN);
@@ -446,13 +462,39 @@ impl Demuxer {
         }
     }
 
+    /// Returns the next packet: of several pipes that which is decoded first, with the presentation times of packed pictures put right.
+    fn receive(&mut self, wait: Duration) -> Result<Packet, RecvTimeoutError> {
+        if let Some(merge) = &mut self.merge {
+            merge.fill(self.packets.try_iter());
+            if let Some(packet) = merge.pop() {
+                return Ok(packet);
+            }
+        }
+        let Some(unpacked) = &mut self.unpacked else {
+            return self.packets.recv_timeout(wait);
+        };
+        loop {
+            if let Some(packet) = unpacked.pop() {
+                return Ok(packet);
+            }
+            match self.packets.recv_timeout(wait) {
+                Ok(packet) => unpacked.push(packet),
+                Err(RecvTimeoutError::Disconnected) => {
+                    unpacked.finish();
+                    return unpacked.pop().ok_or(RecvTimeoutError::Disconnected);
+                }
+                Err(timeout) => return Err(timeout),
+            }
+        }
+    }
+
     /// The next packet.
     ///
     /// # Errors
     /// [`Timeout`](RecvTimeoutError::Timeout) if none came in [`SILENCE`], [`Disconnected`](RecvTimeoutError::Disconnected) at
     /// the end.
     pub(super) fn next(&mut self) -> Result<Packet, RecvTimeoutError> {
-        let mut packet = self.packets.recv_timeout(SILENCE)?;
+        let mut packet = self.receive(SILENCE)?;
         self.continuity.place(&mut packet);
         Ok(packet)
     }

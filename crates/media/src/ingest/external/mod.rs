@@ -18,6 +18,7 @@ mod form;
 mod framecrc;
 mod h264;
 mod joiner;
+mod merge;
 mod opener;
 mod refusal;
 mod resolve;
@@ -26,6 +27,7 @@ mod sound;
 mod tap;
 mod transcoder;
 mod turn;
+mod unpacked;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

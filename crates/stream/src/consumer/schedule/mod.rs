@@ -120,8 +120,9 @@ impl Schedule {
         let latest = &source.aged(latest, age);
         let newest = latest.key_sequence?;
         let first = match at {
-            StartAt::NewestKey if !self.goes_by_gaps() => newest,
-            StartAt::NewestKey | StartAt::NextKey => newest.saturating_add(1),
+            StartAt::Key(first) if self.is_standalone() && !self.goes_by_gaps() => first,
+            StartAt::NewestKey | StartAt::Key(_) if !self.goes_by_gaps() => newest,
+            _ => newest.saturating_add(1),
         };
         let start_key = Some(first).filter(|_| !self.goes_by_gaps());
         self.pipeline.restart(now, start_key);
@@ -154,7 +155,7 @@ impl Schedule {
     pub(in crate::consumer) fn start_position(&self, latest: &Latest, at: StartAt) -> Option<u64> {
         let newest = latest.key_position?;
         match at {
-            StartAt::NewestKey => Some(newest),
+            StartAt::NewestKey | StartAt::Key(_) => Some(newest),
             StartAt::NextKey => newest.checked_add(u64::from(self.key_interval)),
         }
     }
@@ -189,7 +190,7 @@ impl Schedule {
         };
         // A group has one delta sample less than frames. If it turns out to have more, they are caught up with.
         let skipped = match group.at {
-            StartAt::NewestKey => 0,
+            StartAt::NewestKey | StartAt::Key(_) => 0,
             StartAt::NextKey => u64::from(self.key_interval) - 1,
         };
         let first = next.saturating_add(skipped);

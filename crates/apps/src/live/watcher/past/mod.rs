@@ -16,7 +16,7 @@ use namecast_stream::consumer::Sample;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::{Client, Object, Requester, Retry, Token};
-use namecast_stream::{Rung, RungNames, SampleClass, StreamKind};
+use namecast_stream::{Rung, RungNames, SampleClass, SampleHeader, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::output::Unkept;
@@ -68,6 +68,8 @@ pub(super) enum Output {
 
 /// Interval between requests while answers contain nothing of a stream.
 const LATER: Duration = Duration::from_secs(1);
+/// Most key samples of other rungs at which the index is requested until the rung to play has one.
+const MAX_BEGIN_ATTEMPTS: u32 = 16;
 /// Time for an archive to take the index over from a publisher that has restarted.
 const TAKE_OVER: Duration = Duration::from_secs(5);
 
@@ -94,6 +96,8 @@ struct Request {
 struct Part {
     wanted: Wanted,
     request: Option<Request>,
+    /// Requests for the index at a later time than the one to play from.
+    begin_attempts: u32,
     track: Option<Track>,
     /// The sample delivered last: capture and when it was to be shown.
     last: Option<(Timestamp, Instant)>,
@@ -134,6 +138,7 @@ impl Player {
                 wanted.decodes_by(from),
             )),
             wanted,
+            begin_attempts: 0,
             track: None,
             last: None,
         });
@@ -270,6 +275,13 @@ impl Player {
                     part.request = Some(Request { ask_at, ..request });
                     return;
                 }
+                if let Some(later) = part.begins_later(self.from, &index, &request) {
+                    part.begin_attempts += 1;
+                    let stream = &part.wanted.stream;
+                    part.request = Some(Request::new(now, Question::Begin, stream, later));
+                    self.ask_index(now, requester);
+                    return;
+                }
                 let since = index.since;
                 self.outputs
                     .push_back(Output::Nothing(Unkept::NotThere { since }));
@@ -384,9 +396,14 @@ impl Player {
             let first = shown.or_else(|| queue.front());
             if let Some(first) = first.filter(|_| is_settled) {
                 let header = &first.header;
-                let from = header.published_at() + header.composition_offset;
-                self.anchor = Some((from, now + FIRST_LEAD));
+                let first = plays_at(header);
                 self.shows_from = header.presented_at();
+                // Sound may begin before the pictures.
+                let tracks = self.parts.iter().filter_map(|part| part.track.as_ref());
+                let heard = tracks.filter_map(|track| track.heard_from(self.from));
+                let heard = heard.filter(|at| *at + READ_AHEAD >= first);
+                let from = heard.chain([first]).min().unwrap_or(first);
+                self.anchor = Some((from, now + FIRST_LEAD));
                 self.outputs.push_back(Output::Playing(self.shows_from));
                 let others = self.parts.iter_mut().filter_map(|part| part.track.as_mut());
                 others.for_each(|track| track.drop_before(from));
@@ -463,7 +480,8 @@ impl Player {
                 }
                 let published_at = whole.header.published_at();
                 // Pictures presented before the requested time are decoded but not shown.
-                let decode_only = whole.header.presented_at() < self.shows_from;
+                let decode_only =
+                    !track.is_standalone() && whole.header.presented_at() < self.shows_from;
                 let at = match decode_only {
                     true => self.started_at,
                     false => render_at(anchor, published_at + whole.header.composition_offset),
@@ -507,6 +525,27 @@ impl Part {
         Token::object(self.wanted.client, 0)
     }
 
+    /// Returns a later time for a request for the index than that of `request`, whose answer `index` has nothing of the rung: the
+    /// oldest key sample of the stream, if it is no later than `from`, else the next one of a rung that begins earlier. `None`: there
+    /// is nothing to play from `from` on.
+    fn begins_later(
+        &self,
+        from: Timestamp,
+        index: &TimeIndex,
+        request: &Request,
+    ) -> Option<Timestamp> {
+        let (_, requested) = index::parse(&request.name)?;
+        let is_begin = request.question == Question::Begin;
+        let is_bounded = is_begin && self.begin_attempts < MAX_BEGIN_ATTEMPTS;
+        let oldest = index.since.filter(|since| is_bounded && *since <= from)?;
+        let next_keys = index.rungs.iter().filter_map(|rung| rung.next_key);
+        // Presented together, key samples of rungs have decoding times that differ by no more than this.
+        let delay = Duration::from_micros(self.wanted.rung.reorder_delay);
+        let next_keys = next_keys.map(|key| key.captured_at + delay);
+        let later = |time: &Timestamp| *time > requested;
+        [oldest].into_iter().chain(next_keys).filter(later).min()
+    }
+
     fn is_dry(&self, now: Instant) -> bool {
         let is_empty = self.track.as_ref().is_some_and(|t| t.queue().is_empty());
         is_empty && self.last.is_some_and(|(_, at)| now.since(at) >= STARVATION)
@@ -521,6 +560,11 @@ impl Request {
             ask_at: Some(now),
         }
     }
+}
+
+/// Returns when a sample is shown, by the clock of publication times.
+fn plays_at(header: &SampleHeader) -> Timestamp {
+    header.published_at() + header.composition_offset
 }
 
 fn render_at((published_at, shown_at): Anchor, sample: Timestamp) -> Instant {

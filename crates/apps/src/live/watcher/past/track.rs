@@ -14,6 +14,7 @@ use namecast_stream::{
 };
 use namecast_units::{Instant, Timestamp};
 
+use super::plays_at;
 use crate::samples::{Limits, News, Sequence, Taken};
 
 /// Bounds of what is pulled at a time.
@@ -316,10 +317,24 @@ impl Track {
         &self.queue
     }
 
-    /// Drops samples that were published before `time`: they cannot be heard any more.
+    /// When the first sample of sound that was captured at `from` or later is heard, by the clock of publication times, if it is here.
+    pub(super) fn heard_from(&self, from: Timestamp) -> Option<Timestamp> {
+        let sound = (self.queue.iter()).filter(|_| self.kind == StreamKind::Audio);
+        let mut headers = sound.map(|whole| &whole.header);
+        let first = headers.find(|header| header.presented_at() >= from);
+        first.map(plays_at)
+    }
+
+    /// Whether each sample stands alone, as those of sound.
+    pub(super) const fn is_standalone(&self) -> bool {
+        self.is_standalone
+    }
+
+    /// Drops samples that are presented before what was published at `time`: they cannot be heard any more.
     pub(super) fn drop_before(&mut self, time: Timestamp) {
         if self.is_standalone {
-            let is_early = |whole: &Whole| whole.header.published_at() < time;
+            // Sound beside reordered pictures is presented later than it is published, as they are.
+            let is_early = |whole: &Whole| plays_at(&whole.header) < time;
             while self.queue.front().is_some_and(is_early) {
                 self.pop();
             }

@@ -56,8 +56,13 @@ impl Question {
         if self.must_be_fresh {
             builder = builder.must_be_fresh();
         }
-        builder.build(Nonce::from(u32::from_le_bytes(random())))
+        builder.build(nonce())
     }
+}
+
+/// Returns a Nonce that nobody can foresee.
+pub(crate) fn nonce() -> Nonce {
+    Nonce::from(u32::from_le_bytes(random()))
 }
 
 /// What became of a question.

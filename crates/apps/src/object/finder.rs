@@ -12,9 +12,9 @@ use core::time::Duration;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::tlv::{self, Reader};
-use namecast_packet::{Component, ContentType, Data, Interest, Name, Nonce};
+use namecast_packet::{Component, ContentType, Data, Interest, InterestBuilder, Name};
 use namecast_stream::names::METADATA;
-use namecast_units::{Instant, Random};
+use namecast_units::Instant;
 
 /// First and longest wait before an Interest is repeated.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
@@ -183,15 +183,14 @@ pub struct Finder {
     decide_at: Instant,
     is_denied: bool,
     outcome: Option<Result<Found, NotFound>>,
-    random: Random,
 }
 
 /// Place of metadata in [`Finder::questions`].
 const TELLING: usize = 0;
 
 impl Finder {
-    /// Looks for the object `name`, without a version, for as long as `timeout`. `seed` is that of the Nonces.
-    pub fn new(now: Instant, name: Name, timeout: Duration, seed: u64) -> Self {
+    /// Looks for the object `name`, without a version, for as long as `timeout`.
+    pub fn new(now: Instant, name: Name, timeout: Duration) -> Self {
         let metadata = name.builder().keyword(METADATA).finish();
         Self {
             started_at: now,
@@ -206,7 +205,6 @@ impl Finder {
             decide_at: now + timeout,
             is_denied: false,
             outcome: None,
-            random: Random::from_seed(seed),
         }
     }
 
@@ -291,8 +289,8 @@ impl Finder {
         }
     }
 
-    /// The next Interest to send, until `None`.
-    pub fn poll_interest(&mut self, now: Instant) -> Option<Interest> {
+    /// Returns the next Interest to send, but for its Nonce, until `None`.
+    pub fn poll_interest(&mut self, now: Instant) -> Option<InterestBuilder> {
         let left = self.deadline.since(now);
         if self.outcome.is_some() || left.is_zero() {
             return None;
@@ -300,13 +298,12 @@ impl Finder {
         let question = self.questions.iter_mut().find(|it| it.ask_at <= now)?;
         question.ask_at = now + question.wait;
         question.wait = MAX_WAIT.min(question.wait * 2);
-        let nonce = Nonce::from(self.random.next_u64() as u32);
         let interest = Interest::builder(question.name.clone()).can_be_prefix();
         let interest = match question.must_be_fresh {
             true => interest.must_be_fresh(),
             false => interest,
         };
-        Some(interest.lifetime(left).build(nonce))
+        Some(interest.lifetime(left))
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) and [`poll_interest`](Self::poll_interest) next, if ever.

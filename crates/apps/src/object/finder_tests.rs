@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
+use namecast_packet::Nonce;
 use namecast_packet::signature::NullSigner;
+use namecast_units::Random;
 
 use super::*;
 
@@ -33,8 +35,14 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
+/// The next Interest of a finder.
+fn poll(finder: &mut Finder, now: Instant) -> Option<Interest> {
+    let interest = finder.poll_interest(now)?;
+    Some(interest.build(Nonce::from(1)))
+}
+
 fn finder() -> Finder {
-    Finder::new(Instant::ZERO, name("/doc"), LIFETIME, 1)
+    Finder::new(Instant::ZERO, name("/doc"), LIFETIME)
 }
 
 /// What comes of one packet, when the time is over.
@@ -126,7 +134,7 @@ fn questions_are_repeated_until_the_time_is_over() {
     let mut asked: BTreeMap<(Name, bool), Vec<u64>> = BTreeMap::new();
     for millis in (0..4_200).step_by(10) {
         finder.handle_timeout(at(millis));
-        while let Some(interest) = finder.poll_interest(at(millis)) {
+        while let Some(interest) = poll(&mut finder, at(millis)) {
             assert!(interest.can_be_prefix());
             let left = Duration::from_millis(4_000 - millis);
             assert_eq!(interest.lifetime(), left);
@@ -145,7 +153,7 @@ fn questions_are_repeated_until_the_time_is_over() {
 #[test]
 fn refusals_end_it_once_all_questions_are_refused() {
     let mut finder = finder();
-    let asked: Vec<_> = core::iter::from_fn(|| finder.poll_interest(at(0))).collect();
+    let asked: Vec<_> = core::iter::from_fn(|| poll(&mut finder, at(0))).collect();
     finder.handle_nack(at(5), &asked[0], NackReason::Congestion);
     finder.handle_nack(at(5), &asked[1], NackReason::NoRoute);
     assert_eq!(finder.outcome(), None);
@@ -171,11 +179,11 @@ fn nothing_but_the_object_is_found() {
         let percent = [0, 5, 20][(run % 3) as usize];
         let round_trip = Duration::from_millis([10, 1_200][(run / 3 % 2) as usize]);
         let kind = run / 6 % 3;
-        let mut finder = Finder::new(Instant::ZERO, name("/doc"), LIFETIME, u64::from(run));
+        let mut finder = Finder::new(Instant::ZERO, name("/doc"), LIFETIME);
         let mut arriving: Vec<(Instant, Data)> = Vec::new();
         let mut now = Instant::ZERO;
         while finder.outcome().is_none() {
-            while let Some(interest) = finder.poll_interest(now) {
+            while let Some(interest) = poll(&mut finder, now) {
                 let is_there = match kind {
                     0 => true,
                     1 => now >= at(1_000),

@@ -15,7 +15,7 @@ use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, Duration, Instant};
 
 use super::{Peek, take};
-use crate::asking::{Answer, Arrived, Asker, Question};
+use crate::asking::{Answer, Arrived, Asker, Question, nonce};
 
 /// Segments that are under way at a time.
 const MAX_IN_FLIGHT: usize = 1_024;
@@ -81,14 +81,13 @@ pub(super) async fn find(
 /// Looks for what the name stands for.
 async fn look(asker: &mut Asker, clock: Clock, arguments: &Peek) -> anyhow::Result<Found> {
     let name = &arguments.name;
-    let seed = u64::from_le_bytes(random());
-    let mut finder = Finder::new(clock.now(), name.clone(), arguments.lifetime, seed);
+    let mut finder = Finder::new(clock.now(), name.clone(), arguments.lifetime);
     loop {
         if let Some(outcome) = finder.outcome() {
             return outcome.clone().map_err(|why| explain(name, why));
         }
         while let Some(interest) = finder.poll_interest(clock.now()) {
-            asker.send(&interest).await?;
+            asker.send(&interest.build(nonce())).await?;
         }
         let due = finder.poll_timeout();
         let pause = due.map_or(Duration::ZERO, |due| due.since(clock.now()));

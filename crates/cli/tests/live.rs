@@ -130,11 +130,13 @@ fn the_demo_serves_its_page_and_its_state() {
     let about = demo.lines().next().unwrap();
     let url = about["url"].as_str().unwrap();
     let port = url.trim_end_matches('/').rsplit(':').next().unwrap();
-    let status = Command::new(env!("CARGO_BIN_EXE_namecast"))
-        .args(["status", "--json", "--port", port])
-        .output()
-        .unwrap();
-    let status: Value = serde_json::from_slice(&status.stdout).unwrap();
+    // The publisher's figures come once a second.
+    let status = until("figures of the publisher", || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_namecast"));
+        let status = command.args(["status", "--json", "--port", port]).output();
+        let status: Value = serde_json::from_slice(&status.unwrap().stdout).ok()?;
+        (!status["publisher"].is_null()).then_some(status)
+    });
     let prefix = &status["node"]["routes"][0]["prefix"];
     assert!(prefix.is_string(), "{status}");
     assert!(status["publisher"]["frames_published"].is_u64());

@@ -4,6 +4,7 @@
 #   scripts/test.sh               all steps
 #   scripts/test.sh lint unit     these only
 #   scripts/test.sh deny          what only `make check` does
+#   scripts/test.sh inputs        inputs of many kinds, in real time: for a machine without other work
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
 # Beside the tests, which mostly wait for packets, run peers, and what only needs the processor begins with the lowest priority.
@@ -13,10 +14,11 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 first_steps=(lock format tidy page web build)
-last_steps=(lint doc inputs browser)
+last_steps=(lint doc browser)
 all_steps=("${first_steps[@]}" unit interop doors judge "${last_steps[@]}")
-# cargo-deny takes minutes to install, and what it checks changes with the lock files only.
-more_steps=(deny)
+# cargo-deny takes minutes to install, and what it checks changes with the lock files only. Inputs play in real time, and lose pictures
+# beside other work.
+more_steps=(deny inputs)
 steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}

@@ -95,7 +95,7 @@ class Runner:
         return self.finish(f", {time.monotonic() - begun:.0f} s")
 
     def repeat(self, cases):
-        """Plays what failed once more, by itself, if it is little: `make test` is to pass beside other work, which takes pictures from live playback."""
+        """Plays up to three failed cases once more, each by itself: other work on the machine takes pictures from live playback."""
         failed = [result["name"] for result in self.results if not result["ok"]]
         if len(failed) > MAX_REPEATED:
             return

@@ -178,6 +178,19 @@ impl Context<'_> {
         hop_limit != Some(0) || self.tables.is_local(egress)
     }
 
+    /// Whether an upstream may still answer, and for about as long as the downstream waits.
+    pub(crate) fn is_awaited(&self, now: Instant) -> bool {
+        let mut records = self.entry().out_records.iter();
+        records.any(|record| record.nack.is_none() && record.lasts(now, self.expiry()))
+    }
+
+    /// When the downstream that asks waits no longer.
+    fn expiry(&self) -> Instant {
+        let entry = self.entry();
+        let record = entry.in_record(self.face);
+        record.map_or(entry.expiry, |record| record.expiry)
+    }
+
     /// Whether no transmission to the face is still within its lifetime.
     pub(crate) fn is_unused(&self, now: Instant, face: FaceId) -> bool {
         let record = self.entry().out_record(face);
@@ -194,8 +207,10 @@ impl Context<'_> {
     /// Whether it is too early for another transmission to the face, where each has a back-off of its own.
     pub(crate) fn is_held_back(&self, now: Instant, face: FaceId) -> bool {
         let record = self.entry().out_record(face);
-        let mut record = record.into_iter().filter(|record| record.expiry > now);
-        record.any(|record| now.since(record.sent_at) < record.suppression)
+        let expiry = self.expiry();
+        record.is_some_and(|record| {
+            record.lasts(now, expiry) && now.since(record.sent_at) < record.suppression
+        })
     }
 
     /// Does `send` with those of `faces` whose back-off is over.

@@ -131,7 +131,8 @@ fn one_at_a_time(
         };
     }
     let last_sent = entry.out_records.iter().map(|record| record.sent_at).max();
-    if last_sent.is_some_and(|last| now.since(last) < entry.suppression) {
+    let is_early = last_sent.is_some_and(|last| now.since(last) < entry.suppression);
+    if is_early && context.is_awaited(now) {
         return Decision::Suppress;
     }
     match choose(context, false) {

@@ -182,7 +182,7 @@ impl PathLabels {
 /// Sends an Interest to a next hop that was chosen for it. While another's equal one is on its way it waits for those Data, by
 /// whichever path they come, as a link carries nothing twice; their label tells. A retransmission goes on.
 fn send_to(face: FaceId, now: Instant, context: &mut Context<'_>) -> Decision {
-    let is_pending = context.entry().has_pending_out_record(now);
+    let is_pending = context.is_awaited(now);
     if is_pending && !context.is_retransmission {
         return Decision::Suppress;
     }

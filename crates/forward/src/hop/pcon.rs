@@ -112,7 +112,7 @@ impl Hop for Pcon {
         let Some(profile) = profile_of(context) else {
             return Actions::default();
         };
-        let is_pending = context.entry().has_pending_out_record(now);
+        let is_pending = context.is_awaited(now);
         if is_pending && !context.is_retransmission {
             return Decision::Suppress.into();
         }

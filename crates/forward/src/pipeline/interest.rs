@@ -302,7 +302,11 @@ impl Forwarder {
             Decision::Continue | Decision::Wait => Ok(()),
             Decision::Reject(reason) | Decision::RejectTo(_, reason) => {
                 self.outgoing_nack(id, arrival.face, *reason);
-                self.tables.end(self.now, id, Outcome::Refused);
+                // Others may wait for what an upstream was asked.
+                let entry = self.tables.pit.get(id);
+                if entry.in_records.is_empty() || !entry.has_pending_out_record(self.now) {
+                    self.tables.end(self.now, id, Outcome::Refused);
+                }
                 Err(DropReason::NoRoute)
             }
             Decision::Answer(data) => match self.answer_by_hop(id, data, &actions) {

@@ -44,6 +44,7 @@ pub(crate) struct InRecord {
     pub(crate) face: FaceId,
     /// Of the latest Interest.
     pub(crate) nonce: Nonce,
+    /// When the last of the downstream's Interests expires: several consumers may be behind its face.
     pub(crate) expiry: Instant,
     /// Of the latest Interest.
     pub(crate) fields: KeptFields,
@@ -60,11 +61,24 @@ pub(crate) struct OutRecord {
     /// Whether it follows a route, and does not look for one.
     pub(crate) non_discovery: bool,
     pub(crate) sent_at: Instant,
+    /// When the last of the Interests sent there expires.
     pub(crate) expiry: Instant,
     /// The upstream's refusal of the latest Interest.
     pub(crate) nack: Option<NackReason>,
     /// Least time until the Interest goes there again, for strategies that count per upstream.
     pub(crate) suppression: Duration,
+}
+
+impl OutRecord {
+    fn is_pending(&self, now: Instant) -> bool {
+        self.expiry > now && self.nack.is_none()
+    }
+
+    /// Whether the upstream waits at least half as long as the downstreams that wait until `expiry`. Otherwise their Interest is not
+    /// held back as a repetition: a consumer could starve others by short Interests for the same names.
+    pub(crate) fn lasts(&self, now: Instant, expiry: Instant) -> bool {
+        self.expiry > now && self.expiry.since(self.sent_at) * 2 >= expiry.since(now)
+    }
 }
 
 /// Place of a face's [`FaceShare`], until the face is removed.
@@ -165,9 +179,7 @@ impl PendingInterest {
 
     /// Whether an upstream may still answer.
     pub(crate) fn has_pending_out_record(&self, now: Instant) -> bool {
-        self.out_records
-            .iter()
-            .any(|record| record.expiry > now && record.nack.is_none())
+        self.out_records.iter().any(|record| record.is_pending(now))
     }
 
     /// Whether an Interest with `nonce` came in or went out.
@@ -191,9 +203,9 @@ impl PendingInterest {
             .find(|old| old.face == record.face);
         match old {
             Some(old) if old.expiry > record.sent_at => {
-                let suppression = next(old.suppression);
                 *old = OutRecord {
-                    suppression,
+                    suppression: next(old.suppression),
+                    expiry: old.expiry.max(record.expiry),
                     ..record
                 };
             }
@@ -458,7 +470,8 @@ impl Pit {
         Some((share.face, EntryId::from_place(oldest)))
     }
 
-    /// Adds the record of a downstream, or renews it; sets the entry's expiry to its latest record's.
+    /// Adds the record of a downstream, or renews it, which never makes it expire earlier; sets the entry's expiry to its latest
+    /// record's.
     pub(crate) fn record_received(&mut self, id: EntryId, record: InRecord, share: ShareId) {
         let entry = &mut self.entries[id.place()];
         let share = &mut self.shares[share.0 as usize];
@@ -468,7 +481,8 @@ impl Pit {
         match records.find(|old| old.face == record.face) {
             Some(old) => {
                 share.octets -= old.wire.len() as u64;
-                *old = record;
+                let expiry = old.expiry.max(record.expiry);
+                *old = InRecord { expiry, ..record };
             }
             None => {
                 share.records += 1;

@@ -219,3 +219,38 @@ fn a_renewed_out_record_waits_longer_and_an_expired_one_starts_anew() {
     assert_eq!(intervals, [10, 20, 40, 10]);
     assert_eq!(pit.get(id).out_records.len(), 1);
 }
+
+/// Against a list of what each downstream asked: a downstream waits as long as its longest Interest, the entry as long as any of them.
+#[test]
+fn records_expire_with_the_longest_interest_of_a_naive_twin() {
+    let mut random = Random::from_seed(43);
+    let (mut pit, hasher) = pit();
+    let interest = Interest::builder(name("/a")).build(Nonce::from(1));
+    let hashes = hasher.hashes(interest.name(), MAX_COMPONENTS).unwrap();
+    let id = insert(&mut pit, &interest, &hashes);
+    let shares = [300, 301, 302].map(|face| pit.add_face(FaceId::from_number(face)));
+    let mut asked: Vec<(u64, u64)> = Vec::new();
+    for _ in 0..20_000 {
+        let at = usize::try_from(random.below(3)).unwrap();
+        let (face, expiry) = (300 + at as u64, random.below(1_000));
+        if random.chance(0.2) {
+            let left = pit.take_in_record(id, FaceId::from_number(face));
+            assert_eq!(left.is_some(), asked.iter().any(|it| it.0 == face));
+            asked.retain(|it| it.0 != face);
+        } else {
+            let share = shares[at];
+            pit.record_received(id, record(face, interest.wire(), expiry), share);
+            asked.push((face, expiry));
+        }
+        let longest = |face: u64| {
+            let of = asked.iter().filter(|it| it.0 == face);
+            of.map(|it| it.1).max().map(Instant::from_nanos)
+        };
+        for face in 300..303 {
+            let record = pit.get(id).in_record(FaceId::from_number(face));
+            assert_eq!(record.map(|it| it.expiry), longest(face));
+        }
+        let last = asked.iter().map(|it| it.1).max().unwrap_or(0);
+        assert_eq!(pit.get(id).expiry, Instant::from_nanos(last));
+    }
+}

@@ -167,7 +167,8 @@ fn a_face_that_has_used_its_quota_is_told_but_served() {
     assert_eq!(net.nacks(consumer), [NackReason::Congestion; 15]);
     assert_eq!(net.nodes[0].counters().drops.get(DropReason::FaceQuota), 15);
     assert_eq!(net.interests(producer).len(), 10);
-    net.ask(consumer, &interest("/3", 100));
+    let again = Interest::builder(name("/3")).lifetime(millis(100));
+    net.ask(consumer, &again.build(Nonce::from(100)));
     assert_eq!(net.seen(consumer), []);
     net.answer(producer, &data("/3"));
     assert_eq!(net.data(consumer), [data("/3")]);

@@ -5,9 +5,10 @@ use namecast_forward::{
     UnsolicitedData,
 };
 use namecast_packet::lp::NackReason;
+use namecast_packet::{Interest, Nonce};
 use namecast_units::Instant;
 
-use crate::topology::{Net, data, interest, millis};
+use crate::topology::{Net, data, interest, millis, name};
 
 /// Interests that are out for good before the next ones come.
 const SILENCE: core::time::Duration = millis(10_000);
@@ -157,4 +158,44 @@ fn unsolicited_data_are_cached_where_the_policy_admits_them() {
         (counters.content_store_hits, counters.outgoing.data),
         (1, 1)
     );
+}
+
+/// A consumer that waits for 2 s and one that waits for 1 ms request the same 200 names through one neighbour, in either order. The
+/// producer answers after 50 ms: the patient one gets all.
+#[test]
+fn who_waits_briefly_takes_nothing_from_who_waits_long() {
+    for brief_is_first in [true, false] {
+        for repeats_nonces in [true, false] {
+            let mut net = Net::new(2);
+            let (patient, brief, producer) = (net.app(1), net.app(1), net.app(0));
+            let (upstream, _) = net.link(1, 0);
+            net.route(1, "/", upstream, 0);
+            net.route(0, "/", producer.1, 0);
+            let mut received = 0;
+            for number in 0..200 {
+                let uri = format!("/{number}");
+                let asks = |nonce: u32, lifetime| {
+                    let interest = Interest::builder(name(&uri)).lifetime(millis(lifetime));
+                    interest.build(Nonce::from(nonce))
+                };
+                let nonce = |turn: u32| match repeats_nonces {
+                    true => 1_000 + number,
+                    false => 10_000 * turn + number,
+                };
+                if brief_is_first {
+                    net.ask(brief, &asks(nonce(1), 1));
+                }
+                net.ask(patient, &asks(number, 2_000));
+                for turn in 2..6 {
+                    net.run_for(millis(10));
+                    net.ask(brief, &asks(nonce(turn), 1));
+                }
+                net.run_for(millis(10));
+                net.answer(producer, &data(&uri));
+                net.run_for(millis(5));
+                received += net.data(patient).len();
+            }
+            assert_eq!(received, 200, "{brief_is_first} {repeats_nonces}");
+        }
+    }
 }

@@ -64,8 +64,15 @@ impl<K: Ord + Copy> PendingTable<K> {
 
     /// Holds `waiter`, which requests `key`.
     pub fn insert(&mut self, key: K, waiter: Waiter) -> Held {
-        let same = self.waiters.get(&key).map_or(&[][..], Vec::as_slice);
-        if same.iter().any(|other| other.nonce == waiter.nonce) {
+        let same = self.waiters.get_mut(&key);
+        let same = same.map_or(&mut [][..], Vec::as_mut_slice);
+        if let Some(known) = same.iter_mut().find(|other| other.nonce == waiter.nonce) {
+            // One that waits longer is not to end with one that repeats its Nonce.
+            if known.expires_at < waiter.expires_at {
+                self.expiries.remove(&(known.expires_at, key, known.nonce));
+                known.expires_at = waiter.expires_at;
+                self.expiries.insert((waiter.expires_at, key, waiter.nonce));
+            }
             return Held::Duplicate;
         }
         if self.expiries.len() >= self.most || same.len() >= self.max_per_key {

@@ -43,16 +43,32 @@ fn a_lifetime_ends_at_its_moment_not_before() {
     assert_eq!(table.next_expiry(), None);
 }
 
+/// One that waits until 5 ns and one with the same Nonce until 15 ns, in either order.
+#[test]
+fn a_repetition_that_waits_longer_is_waited_for() {
+    for expiries in [[5, 15], [15, 5]] {
+        let mut table = PendingTable::new(8, 8);
+        for (expiry, held) in expiries.into_iter().zip([Held::Yes, Held::Duplicate]) {
+            assert_eq!(table.insert(1, waiter(0, expiry, 1)), held);
+        }
+        assert_eq!(table.expire(Instant::from_nanos(14)), 0);
+        assert_eq!(table.take(&1).len(), 1);
+        assert!(table.is_empty());
+    }
+}
+
 /// The same table as one list in order of arrival.
 #[derive(Default)]
 struct Naive(Vec<(u8, Waiter)>);
 
 impl Naive {
     fn insert(&mut self, key: u8, waiter: Waiter) -> Held {
-        let same = self.0.iter().filter(|(k, _)| *k == key);
-        if same.clone().any(|(_, w)| w.nonce == waiter.nonce) {
+        let mut known = self.0.iter_mut();
+        if let Some((_, known)) = known.find(|(k, w)| *k == key && w.nonce == waiter.nonce) {
+            known.expires_at = known.expires_at.max(waiter.expires_at);
             return Held::Duplicate;
         }
+        let same = self.0.iter().filter(|(k, _)| *k == key);
         if self.0.len() >= 20 || same.count() >= 4 {
             return Held::Full;
         }

@@ -149,7 +149,10 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         && output.captions_directory().is_some()
     {
         config.data = true;
-        config.streams.push(CAPTIONS.to_owned());
+        // Data that somebody wants to read goes before captions.
+        if config.streams.is_empty() {
+            config.streams.push(CAPTIONS.to_owned());
+        }
     }
     if let Some(target) = arguments.target {
         config.target = target;

@@ -24,7 +24,8 @@ pub(super) struct Captions {
     playlist: String,
     /// Segments that are there, the oldest first.
     files: VecDeque<String>,
-    multivariant: String,
+    /// Playlist of both, until it is written.
+    multivariant: Option<String>,
 }
 
 impl Captions {
@@ -34,14 +35,15 @@ impl Captions {
             subtitles: Subtitles::default(),
             playlist: String::new(),
             files: VecDeque::new(),
-            multivariant: String::new(),
+            multivariant: None,
         }
     }
 
     /// Notes which pictures and sound they are beside from now on.
     pub(super) fn describe(&mut self, rung: &Rung, audio: Option<&StreamInfo>) {
         let path = |_: &Rung| PICTURES.to_owned();
-        self.multivariant = hls::multivariant([rung], path, audio, Some(CAPTIONS));
+        let text = hls::multivariant([rung], path, audio, Some(CAPTIONS));
+        self.multivariant = Some(text);
     }
 
     /// Writes the captions of the segments that ffmpeg has listed since the last call.
@@ -63,7 +65,9 @@ impl Captions {
         }
         let captions = hls::captions_playlist(&playlist, beside);
         self.replace(CAPTIONS, &captions)?;
-        self.replace(PLAYLIST, &self.multivariant)?;
+        if let Some(multivariant) = self.multivariant.take() {
+            self.replace(PLAYLIST, &multivariant)?;
+        }
         let kept = hls::files(&captions).count() + KEPT;
         while self.files.len() > kept
             && let Some(file) = self.files.pop_front()

@@ -122,7 +122,7 @@ pub(super) struct State {
     /// The recording's time, once it has begun.
     timeline: Option<Timeline>,
     captions: Option<Captions>,
-    /// Caption that came before the first file.
+    /// The last caption before the first file.
     early_caption: Option<Frame>,
 }
 
@@ -157,7 +157,9 @@ impl Writer {
     fn take(&mut self, recorded: Recorded) -> Result<(), WriteError> {
         let kind = recorded.frame.stream;
         if kind == StreamKind::Data {
-            self.caption(&recorded.frame);
+            if recorded.stream(kind).is_some_and(is_captions) {
+                self.caption(recorded.frame);
+            }
             return Ok(());
         }
         let source = recorded.source().filter(|_| self.kinds.contains(&kind));
@@ -187,12 +189,16 @@ impl Writer {
         }
     }
 
-    fn caption(&mut self, frame: &Frame) {
-        if let (Some(captions), Some(timeline)) = (&mut self.state.captions, &self.state.timeline) {
+    /// Shows a caption from its time on. The last one before the first file is shown when that begins.
+    fn caption(&mut self, frame: Frame) {
+        let Some(timeline) = &self.state.timeline else {
+            self.state.early_caption = Some(frame);
+            return;
+        };
+        if let Some(captions) = &mut self.state.captions {
             let text = String::from_utf8_lossy(&frame.payload).into_owned();
-            captions
-                .subtitles
-                .show(timeline.time(frame.captured_at), text);
+            let at = timeline.time(frame.captured_at);
+            captions.subtitles.show(at, text);
         }
     }
 
@@ -288,7 +294,7 @@ impl Writer {
             .timeline
             .get_or_insert_with(|| Timeline::new(began));
         if let Some(early) = self.state.early_caption.take() {
-            self.caption(&early);
+            self.caption(early);
         }
         for (kind, silence) in silences {
             self.write_silence(kind, &silence, &waiting)?;
@@ -298,8 +304,8 @@ impl Writer {
 
     /// Has captions written beside the file that is to be opened, if the catalogue has any and the destination takes them.
     fn describe_captions(&mut self, sources: &[(&StreamInfo, &Rung, &[u8])], waiting: &[Recorded]) {
-        let streams = waiting.first().map(|it| &it.streams);
-        let is_there = streams.is_some_and(|streams| streams.iter().any(is_captions));
+        let data = waiting.first().and_then(|it| it.stream(StreamKind::Data));
+        let is_there = data.is_some_and(is_captions);
         let of = |kind| sources.iter().find(|(stream, ..)| stream.kind == kind);
         if let Some(directory) = self.destination.captions_directory()
             && let Some((_, rung, _)) = of(StreamKind::Video)

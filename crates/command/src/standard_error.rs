@@ -13,7 +13,7 @@ const MAX_WAITING: usize = 4_096;
 static UNWRITTEN: AtomicU64 = AtomicU64::new(0);
 static WRITER: OnceLock<NonBlocking> = OnceLock::new();
 
-/// Starts the thread. What waits is written when the guard is dropped, or lost after a second.
+/// Starts the thread. Dropping the guard writes the lines that wait; after a second they are lost.
 pub(crate) fn start() -> WorkerGuard {
     let builder = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING);
     let (writer, guard) = builder.thread_name("log").finish(Counted);
@@ -22,7 +22,7 @@ pub(crate) fn start() -> WorkerGuard {
     guard
 }
 
-/// Returns what writes to it. Before [`start`], that waits for whoever reads.
+/// Returns a writer that never waits; before [`start`], standard error itself.
 pub(crate) fn writer() -> Box<dyn Write> {
     match WRITER.get() {
         Some(writer) => Box::new(writer.clone()),
@@ -36,7 +36,7 @@ pub fn lines_lost() -> u64 {
     UNWRITTEN.load(Ordering::Relaxed) + waiting.unwrap_or(0) as u64
 }
 
-/// Counts what cannot be written, and is content.
+/// Counts failed writes and reports success.
 struct Counted;
 
 impl Write for Counted {

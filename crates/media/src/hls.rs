@@ -104,7 +104,7 @@ impl Subtitles {
         self.next.get_or_insert(at);
     }
 
-    /// Shows `text` from `at` on. What comes after the segment of its time is shown from the next one on.
+    /// Shows `text` from `at` on. Text that arrives after the segment of its time is shown from the next segment on.
     pub(crate) fn show(&mut self, at: u64, text: String) {
         let last = self.shown.back().map_or(0, |(at, _)| *at);
         if self.shown.len() == MAX_SHOWN {

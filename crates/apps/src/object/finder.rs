@@ -1,4 +1,4 @@
-//! Finds what an object's name stands for: its newest version, however its producer numbers versions and segments.
+//! Finds the newest version of an object by its name, however its producer numbers versions and segments.
 //!
 //! ```text
 //!  /name/32=metadata, prefix, fresh ──▶ the name with the version ───────────────▶ ┐
@@ -79,7 +79,7 @@ impl Numbering {
     }
 }
 
-/// What a name stands for.
+/// Object under a name.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// An object in segments, whose names begin so.
@@ -94,7 +94,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// Returns what `data` is of the object `name`; `None`: nothing.
+    /// Returns the version and the object that `data` belongs to; `None`: another name than `name`'s.
     fn of(name: &Name, data: &Data) -> Option<(Option<u64>, Self)> {
         if !name.is_prefix_of(data.name()) {
             return None;
@@ -176,9 +176,9 @@ pub struct Finder {
     name: Name,
     started_at: Instant,
     deadline: Instant,
-    /// Metadata, what is fresh, what is not.
+    /// For metadata, for fresh Data, and for any Data of the object.
     questions: [Question; 3],
-    /// What came that is of the object: the newest version, and when that is the outcome.
+    /// Newest version received so far, and when it becomes the outcome.
     candidate: Option<(Option<u64>, Found)>,
     decide_at: Instant,
     is_denied: bool,
@@ -315,7 +315,7 @@ impl Finder {
         asks.chain([self.decide_at, self.deadline]).min()
     }
 
-    /// Returns what was found, once that is known.
+    /// Returns the result, once it is known.
     pub const fn outcome(&self) -> Option<&Result<Found, NotFound>> {
         self.outcome.as_ref()
     }

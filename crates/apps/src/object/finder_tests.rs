@@ -45,7 +45,7 @@ fn finder() -> Finder {
     Finder::new(Instant::ZERO, name("/doc"), LIFETIME)
 }
 
-/// What comes of one packet, when the time is over.
+/// Returns the outcome of one packet at the deadline.
 fn found(packet: &Data) -> Result<Found, NotFound> {
     let mut finder = finder();
     finder.handle_data(at(10), packet);
@@ -162,13 +162,13 @@ fn refusals_end_it_once_all_questions_are_refused() {
     assert_eq!(finder.outcome(), Some(&refused));
 }
 
-/// What answers a question, wherever it is held: packets that begin with the name, the certificate first, as caches may have it.
+/// Returns the first held packet that matches the Interest. The certificate stands first, as in a cache.
 fn answer(interest: &Interest, held: &[Data]) -> Option<Data> {
     held.iter().find(|data| interest.matches(data)).cloned()
 }
 
-/// 9000 runs over paths that lose 0, 5 and 20 % in each direction, with round trips of 10 ms and 1.2 s, of a producer that is there, that
-/// comes after a second, or that has gone and of which a cache has key and old metadata: what is found is the object, or nothing.
+/// 9000 runs over paths that lose 0, 5 and 20 % in each direction, with round trips of 10 ms and 1.2 s, of a producer that runs, that
+/// starts after a second, or that has left a key and old metadata in a cache: the finder returns the object or an error.
 #[test]
 fn nothing_but_the_object_is_found() {
     let mut random = Random::from_seed(43);

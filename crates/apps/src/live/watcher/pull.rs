@@ -291,7 +291,7 @@ impl Pulled {
         (!is_late).then_some(first)
     }
 
-    /// What the publisher would say of a stream without samples if there were one before the first.
+    /// Returns the state before the first sample, if the stream has none yet: joining then starts with the first.
     fn before_first(&self, latest: &Latest) -> Option<Latest> {
         let first = self.first.filter(|_| latest.key_sequence.is_none())?;
         Some(Latest {

@@ -78,7 +78,7 @@ pub(super) async fn find(
     }
 }
 
-/// Looks for what the name stands for.
+/// Finds the object under the name.
 async fn look(asker: &mut Asker, clock: Clock, arguments: &Peek) -> anyhow::Result<Found> {
     let name = &arguments.name;
     let mut finder = Finder::new(clock.now(), name.clone(), arguments.lifetime);

@@ -144,7 +144,7 @@ pub(super) struct Opened {
 }
 
 impl Plan {
-    /// Returns what to try next, after this came of it: other options, or the same with the track of subtitles that was found.
+    /// Returns the next plan after this result: other options, or the track of subtitles that was found; `None`: the result stands.
     fn after(self, opened: &Result<Opened, IngestError>, config: &IngestConfig) -> Option<Self> {
         let attempt = match opened {
             _ if self.attempt != Attempt::First => None,
@@ -158,7 +158,7 @@ impl Plan {
             Err(IngestError::Unreadable { said, .. }) => Attempt::after(said),
             Err(_) => None,
         };
-        // What is live cannot be opened twice without a loss.
+        // Opening a live input twice loses packets.
         let can_repeat = Kind::of(&config.input) != Kind::Live;
         let track = match opened {
             Ok(opened) if can_repeat && self.track.is_none() => {
@@ -462,7 +462,7 @@ impl Demuxer {
         }
     }
 
-    /// Returns the next packet: of several pipes that which is decoded first, with the presentation times of packed pictures put right.
+    /// Returns the next packet in decoding order across pipes, with the presentation times of packed pictures corrected.
     fn receive(&mut self, wait: Duration) -> Result<Packet, RecvTimeoutError> {
         if let Some(merge) = &mut self.merge {
             merge.fill(self.packets.try_iter());

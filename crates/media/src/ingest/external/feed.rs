@@ -404,7 +404,7 @@ impl Feed {
             rung: 0,
             position: self.next_caption,
             key: true,
-            // What is told late must not make the path seem long.
+            // A caption published late must not raise the measured path delay.
             captured_at: (captured_at + offset).max(encoded_at),
             composition_offset: Duration::ZERO,
             encoded_at,

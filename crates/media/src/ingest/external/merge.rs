@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn waiting_packets_are_bounded() {
         let mut merge = Merge::default();
         (0..MAX_WAITING as u64).for_each(|dts| merge.push(packet(0, dts)));
         assert!(!merge.has_room());

@@ -55,7 +55,7 @@ type Rows = [[char; COLUMNS]; ROWS];
 
 const BLANK: [char; COLUMNS] = [' '; COLUMNS];
 
-/// What is displayed, and what is loaded to be displayed.
+/// Displayed memory, non-displayed memory, and the cursor.
 #[derive(Debug)]
 struct Screen {
     mode: Option<Mode>,

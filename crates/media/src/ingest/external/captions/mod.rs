@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// Three changes within 60 ms: the first and the last are told, at least 100 ms apart.
+    /// Three changes within 60 ms: the first and the last are published, at least 100 ms apart.
     #[test]
     fn changes_are_at_least_a_tenth_of_a_second_apart() {
         let (cues, track) = sync_channel(8);
@@ -100,15 +100,15 @@ mod tests {
             cues.send(cue).unwrap();
         }
         let mut captions = Captions::new(Some(Track::new(track)));
-        let mut told = Vec::new();
+        let mut published = Vec::new();
         for now in (0..1_200_000).step_by(20_000) {
-            told.extend(captions.at(now).map(|it| (now, it.text.clone())));
+            published.extend(captions.at(now).map(|it| (now, it.text.clone())));
         }
         let expected = [
             (0, "a".to_owned()),
             (100_000, "a\nb\nc".to_owned()),
             (1_000_000, String::new()),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(published, expected);
     }
 }

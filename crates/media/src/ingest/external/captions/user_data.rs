@@ -3,7 +3,7 @@
 
 /// Start of user data with captions: the identifier, and the type.
 const IDENTIFIER: &[u8] = b"GA94\x03";
-/// What stands before: country and provider of ITU-T T.35, or the start code of user data in MPEG-2.
+/// Octets before the identifier: country and provider of ITU-T T.35, or the start code of user data in MPEG-2.
 const BEFORE: [&[u8]; 2] = [b"\xb5\x00\x31", b"\x00\x00\x01\xb2"];
 /// Octets of a picture that are searched: user data stands before the slices.
 const HEAD: usize = 4_096;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_caption_is_passed_over() {
+    fn other_user_data_has_no_captions() {
         let t35 = BEFORE[0];
         assert_eq!(closed_captions(b""), None);
         assert_eq!(closed_captions(&picture(b"", CAPTIONS)), None);

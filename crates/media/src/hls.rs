@@ -207,7 +207,7 @@ fn clock(micros: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use namecast_stream::StreamKind;
 
     use super::*;
@@ -215,7 +215,8 @@ mod tests {
     const PLAYLIST_OF_FFMPEG: &str = "#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:7\n\
         #EXT-X-MAP:URI=\"init-1.mp4\"\n#EXTINF:4.000000,\nseq=7\n#EXTINF:4.000000,\nseq=8\n";
 
-    fn stream(kind: StreamKind, codec: &str, rungs: &[(&str, u64)]) -> StreamInfo {
+    /// A stream with rungs of these names and kbit/s.
+    pub(crate) fn stream(kind: StreamKind, codec: &str, rungs: &[(&str, u64)]) -> StreamInfo {
         let only = StreamInfo::data("x", 30, 100);
         let rung = |&(name, kbps): &(&str, u64)| Rung {
             name: name.to_owned(),

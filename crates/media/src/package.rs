@@ -329,26 +329,8 @@ fn watched(frame: &MediaFrame, rung: String) -> Frame {
 mod tests {
     use std::fmt::Write as _;
 
-    use namecast_units::Bitrate;
-
     use super::*;
-
-    fn stream(kind: StreamKind, codec: &str, rungs: &[(&str, u64)]) -> StreamInfo {
-        let only = StreamInfo::data("x", 30, 100);
-        let rung = |&(name, kbps): &(&str, u64)| Rung {
-            name: name.to_owned(),
-            bitrate: Bitrate::kbps(kbps),
-            codec_string: "avc1.42C01E".to_owned(),
-            ..only.rungs[0].clone()
-        };
-        StreamInfo {
-            name: codec.to_owned(),
-            kind,
-            codec: codec.to_owned(),
-            rungs: rungs.iter().map(rung).collect(),
-            ..only.clone()
-        }
-    }
+    use crate::hls::tests::stream;
 
     fn video() -> StreamInfo {
         stream(StreamKind::Video, "h264", &[("300k", 300), ("1M", 1_000)])

@@ -48,11 +48,12 @@ const STYLE = `
     color: #fff;
     font: 13px ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif;
   }
-  #captions-button { min-width: 34px; cursor: pointer; opacity: 0.6; text-decoration: line-through; }
+  #captions-button { position: relative; min-width: 34px; cursor: pointer; opacity: 0.6; text-decoration: line-through; }
   #captions-button[aria-pressed="true"] { opacity: 1; text-decoration: none; }
   .bar select:focus-visible, #captions-button:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
   media-volume-range { width: 76px; }
   ${TAG}:not([breakpointsm]) #quality { max-width: 5.5em; }
+  ${TAG}:not([breakpointsm]) :is(#quality, #captions-button) { margin: 0; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
   ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
   ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }

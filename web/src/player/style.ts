@@ -15,7 +15,7 @@ export const STYLE = `
   #start { position: absolute; inset: 0; margin: auto; width: 68px; height: 68px; padding: 0; border: 0; border-radius: 50%; background: rgb(8 14 12 / 82%); color: #fff; cursor: pointer; z-index: 1; }
   #start svg { width: 34px; height: 34px; fill: currentColor; vertical-align: middle; }
   #start:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }
-  #captions { position: absolute; inset: auto 5% 12%; margin: 0 auto; width: fit-content; padding: 2px 10px; border-radius: 4px; background: rgb(5 8 7 / 78%); color: #fff;
+  #captions { position: absolute; inset: auto 5% max(12%, 58px); margin: 0 auto; width: fit-content; padding: 2px 10px; border-radius: 4px; background: rgb(5 8 7 / 78%); color: #fff;
     font: clamp(13px, 4.2cqi, 34px)/1.35 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; white-space: pre-line; text-align: center; pointer-events: none; }
   #message { position: absolute; inset: 0 0 auto; margin: 0; padding: 9px 14px; background: rgb(60 10 8 / 92%); color: #fff;
     font: 14px/1.4 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; z-index: 1; }

@@ -50,6 +50,8 @@ class Case:
     sync: float = 0.045
     # What may be missing at the beginning of what is live, and of sound anywhere, in seconds.
     live_cut: float = 1.0
+    # Pictures that may be missing at the end of what is live: a camera is switched off while some wait for the next.
+    live_tail: int = 0
     lost_sound: float = 0.3
     # Taken by `quick`.
     is_quick: bool = False

@@ -81,6 +81,7 @@ def pictures(tools, case, source, film, rung, verdict):
         verdict.fault("pictures", f"{len(pairs)} pictures can be told")
         return
     form(case, source, film, rung, is_copy, verdict)
+    rate(case, source, film, pairs, verdict)
     likeness(tools, case, source, film, pairs, "" if is_copy else case.reference, verdict)
     if is_copy and not case.is_encoded_by_pusher:
         octets(tools, source, film, verdict)
@@ -107,7 +108,7 @@ def arrived(case, source, film, is_copy, verdict):
         late = source.times[first] - source.times[0]
         if late > case.live_cut:
             verdict.fault("lost", f"the first picture is that of {late:.2f} s")
-    wanted = set(range(first, len(source.numbers)))
+    wanted = set(range(first, len(source.numbers) - case.live_tail))
     came = wanted & {at for at, _ in pairs}
     # A tab repeats pictures as well as it leaves some out.
     share = len(pairs) / max(case.sent, 1) if case.sent else len(came) / max(len(wanted), 1)
@@ -167,10 +168,18 @@ def form(case, source, film, rung, is_copy, verdict):
         verdict.fault("form", f"{film.video['width']}x{film.video['height']}, and the catalogue says {rung['width']}x{rung['height']}")
     if abs(found[0] / found[1] * height / width - 1) > max(ASPECT, 2 / found[0] + 2 / found[1]):
         verdict.fault("aspect", f"shown as {found[0]:.0f}:{found[1]:.0f} instead of {width:.0f}:{height:.0f}")
-    rates = [(len(it.times) - 1) / it.span for it in (source, film) if it.span > 0]
-    if len(rates) == 2 and not case.sent and abs(rates[1] / rates[0] - 1) > RATE:
-        verdict.fault("rate", f"{rates[1]:.2f} pictures a second instead of {rates[0]:.2f}")
     colours(case, source, film, is_copy, verdict)
+
+
+def rate(case, source, film, pairs, verdict):
+    """Judges how many pictures there are a second, from the first to the last that arrived."""
+    first, last = min(pairs)[0], max(pairs)[0]
+    span = source.times[last] - source.times[first]
+    if case.sent or not film.span or span <= 0:
+        return
+    should, found = (last - first) / span, (len(film.times) - 1) / film.span
+    if abs(found / should - 1) > RATE:
+        verdict.fault("rate", f"{found:.2f} pictures a second instead of {should:.2f}")
 
 
 def shown_size(stream):

@@ -98,6 +98,7 @@ def judge(case, source, result, answer, verdict):
             verdict.fault("lost", f"the first picture is that of {begin - source.times[0]:.2f} s")
     shown = enumerate(zip(source.numbers, source.times))
     wanted = [at for at, (number, time) in shown if number is not None and time >= max(case.cut, begin)]
+    wanted = wanted[: len(wanted) - case.live_tail]
     share = len(seen) / max(case.sent, 1) if case.sent else len(set(wanted) & set(seen)) / max(len(wanted), 1)
     verdict.measured |= {"pictures": f"{len(seen)}/{len(wanted)}", "arrived": round(share, 4)}
     if share < case.arrived:

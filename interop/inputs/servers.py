@@ -82,7 +82,9 @@ class Camera:
         for kind in streams:
             rtp, rtcp = self._pair()
             self.ends += [rtp, rtcp]
-            outputs += ["-map", f"0:{kind}:0", *arguments[kind], "-f", "rtp", f"rtp://127.0.0.1:{rtp.getsockname()[1]}"]
+            # Times before zero stay: each output by itself would be moved to zero.
+            shared = ["-avoid_negative_ts", "disabled", "-f", "rtp"]
+            outputs += ["-map", f"0:{kind}:0", *arguments[kind], *shared, f"rtp://127.0.0.1:{rtp.getsockname()[1]}"]
         self.command = [tools.ffmpeg, "-nostdin", "-v", "error", "-re", "-i", arguments["input"], *outputs]
         self.sdp = home.path / "camera.sdp"
         tools.run(["-i", arguments["input"], "-t", "0.3", *outputs, "-sdp_file", self.sdp])
@@ -91,6 +93,8 @@ class Camera:
         self.listener.listen()
         self.address = f"rtsp://127.0.0.1:{self.listener.getsockname()[1]}/film"
         self.ended, self.pusher, self.players, self.lock = threading.Event(), None, set(), threading.Lock()
+        # The last report of each stream, which tells what its times mean.
+        self.reports = {}
         threading.Thread(target=self._accept, daemon=True).start()
 
     @staticmethod
@@ -176,6 +180,8 @@ class Camera:
         with self.lock:
             connection.sendall(answer.encode())
             if method == "PLAY":
+                for report in self.reports.values():
+                    connection.sendall(report)
                 self.players.add(connection)
                 self._begin()
 
@@ -197,9 +203,11 @@ class Camera:
                 continue
             except OSError:
                 break
+            framed = struct.pack(">cBH", b"$", channel, len(packet)) + packet
             with self.lock:
+                if channel % 2:
+                    self.reports[channel] = framed
                 for player in list(self.players):
-                    framed = struct.pack(">cBH", b"$", channel, len(packet)) + packet
                     try:
                         is_sent = player.send(framed, socket.MSG_DONTWAIT) == len(framed)
                     except OSError:

@@ -72,21 +72,27 @@ def longer(case, way):
         # What browsers capture, resample and encode is theirs.
         more |= {"is_encoded_by_pusher": True, "psnr": 20.0, "arrived": 0.97, "twice": 1000, "jitter": 0.5, "pitch": 5.0, "sync": 0.2, "length": 0.02, "lost_sound": 1.0}
     if way == "rtsp":
-        # A camera goes on while it is opened.
-        more["live_cut"] = 3.0
+        # A camera goes on while it is opened, twice where its pictures are reordered, and from the next key frame on.
+        more |= {"live_cut": 5.0, "live_tail": 4}
     return dataclasses.replace(case, command=command, seconds=8, publish=[], **more)
 
 
-def codecs(source, way):
-    """Options of ffmpeg by kind of stream: a copy where the way carries the codec, else H.264 and AAC."""
-    carried = CARRIES[way]
+def codecs(tools, home, source, way):
+    """Options of ffmpeg by kind of stream, and whether the pictures are those of the source: where the way does not carry a codec, the input is
+    encoded before, as an encoder that is fed by a file hands over its last second at once, which no live encoder does."""
+    carried, path = CARRIES[way], source.path
     video, audio = source.video["codec_name"], source.audio["codec_name"] if source.audio else None
     is_copy = carried is None or video in carried
-    encoded = ["-c:v", "libx264", "-preset", "veryfast", "-g", "50", "-pix_fmt", "yuv420p", "-b:v", "3M"]
-    options = {"v": ["-c:v", "copy"] if is_copy else encoded, "input": source.path}
-    options["a"] = ["-c:a", "copy"] if carried is None or audio in carried else ["-c:a", "aac", "-b:a", "128k"]
-    if way in ("srt", "rtsp") and is_copy and video in ("h264", "hevc"):
-        options["v"] += ["-bsf:v", f"{video}_mp4toannexb"]
+    if not is_copy or not (carried is None or audio is None or audio in carried):
+        path = home.path / "pushed.mkv"
+        encoded = ["-c:v", "libx264", "-preset", "veryfast", "-g", "50", "-pix_fmt", "yuv420p", "-b:v", "3M"]
+        pictures = ["-c:v", "copy"] if is_copy else encoded
+        sound = ["-c:a", "copy"] if audio in carried else ["-c:a", "aac", "-b:a", "128k"]
+        tools.run(["-i", source.path, "-map", "0:V:0", "-map", "0:a:0?", *pictures, *sound, path])
+    options = {"v": ["-c:v", "copy"], "a": ["-c:a", "copy"], "input": path}
+    form = video if is_copy else "h264"
+    if way in ("srt", "rtsp") and form in ("h264", "hevc"):
+        options["v"] += ["-bsf:v", f"{form}_mp4toannexb"]
     return options, is_copy
 
 
@@ -123,10 +129,10 @@ class Pushed:
 def begin(tools, browser, home, run, source):
     """A function that starts publishing by the run's way."""
     way = run.way
-    options, is_copy = codecs(source, way)
+    options, is_copy = codecs(tools, home, source, way)
     run.case.is_encoded_by_pusher |= not is_copy
     both = [*options["v"], *options["a"]] if source.audio else options["v"]
-    reading = [tools.ffmpeg, "-nostdin", "-v", "error", "-re", "-i", source.path, *both]
+    reading = [tools.ffmpeg, "-nostdin", "-v", "error", "-re", "-i", options["input"], *both]
 
     def publish(value, **more):
         return home.start("publish", play.publish_command(home, ["--input", value, *run.case.publish]), **more)
@@ -169,6 +175,9 @@ def begin(tools, browser, home, run, source):
         return Pushed(home.start("pusher", [*reading, "-f", "flv", f"rtmp://127.0.0.1:{port}/key"]), [publisher])
 
     def from_camera():
+        if source.audio and source.audio["codec_name"] == "opus":
+            # By RFC 7587, RTP names two channels whatever the packets hold.
+            source.audio["channels"] = 2
         camera = servers.Camera(tools, home, options, ["v", "a"] if source.audio else ["v"])
         return Pushed(camera, [publish(camera.address)], camera.stop)
 

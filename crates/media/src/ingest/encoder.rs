@@ -215,6 +215,9 @@ const MICROSECONDS: u32 = 1_000_000;
 /// By how many of them encoders round it.
 pub(super) const ROUNDED: u64 = 1_000;
 
+/// Longest wait for a frame's stamp. Where times jump among reordered pictures, the encoder may be done before it is known.
+const STAMP_WAIT: Duration = Duration::from_secs(1);
+
 /// Reads one rung's encoded frames.
 #[derive(Debug)]
 pub(super) struct Output<R> {
@@ -289,7 +292,10 @@ impl<R: Read> Output<R> {
     fn emit(&self, frame: NutFrame, stamp: Stamp) {
         let encoded_at = clock::wall();
         let (captured_at, composition_offset) = match &self.origin {
-            Some(origin) => origin.timed(stamp.captured_at, stamp.number, encoded_at),
+            Some(origin) => {
+                let times = (stamp.number, stamp.number);
+                origin.timed(stamp.captured_at, times, encoded_at)
+            }
             None => (stamp.captured_at, Duration::ZERO),
         };
         self.sink.frame(MediaFrame {
@@ -313,14 +319,14 @@ struct StampMatcher {
 }
 
 impl StampMatcher {
-    /// Passes over the stamps of frames that the encoder dropped. `None`: no stamp is left, the encoder made up a frame.
+    /// Passes over the stamps of frames that the encoder dropped. `None`: no stamp comes, the encoder made up a frame.
     fn stamp(&self, frame: &NutFrame, stamps: &Receiver<Stamp>) -> Option<Stamp> {
         let number = match self.ticks {
             0 => 0,
             rate => frame.time.ticks(rate),
         };
         loop {
-            let stamp = stamps.try_recv().ok()?;
+            let stamp = stamps.recv_timeout(STAMP_WAIT).ok()?;
             if stamp.number.saturating_add(self.slack) >= number {
                 return Some(stamp);
             }
@@ -369,6 +375,7 @@ mod tests {
             stamp.map(|stamp| stamp.position)
         };
         assert_eq!([position(0), position(4_096)], [Some(10), Some(12)]);
+        drop(sender);
         assert_eq!([position(6_144), position(8_192)], [Some(13), None]);
     }
 
@@ -385,6 +392,7 @@ mod tests {
             };
             sender.send(stamp).unwrap();
         }
+        drop(sender);
         let matcher = StampMatcher { ticks: 0, slack: 0 };
         for expected in [Some(0), Some(1), None] {
             let stamp = matcher.stamp(&frame(7), &stamps);

@@ -55,17 +55,18 @@ impl Origin {
 
     /// Returns the times of a frame that is presented at `pts` microseconds of the source, was captured at `captured_at` and is handed
     /// over at `at`: when it was captured or decoded, and its composition offset. Where pictures come out of order, all are decoded
-    /// when they are handed over, or when they are to be presented, if that is over.
+    /// when they are handed over, or at `due`, if that is over: no picture that is decoded later is presented before it.
     pub(in super::super) fn timed(
         &self,
         captured_at: Timestamp,
-        pts: u64,
+        (due, pts): (u64, u64),
         at: Timestamp,
     ) -> (Timestamp, Duration) {
-        let Some(presented_at) = self.presented_at(pts) else {
+        let times = self.presented_at(due).zip(self.presented_at(pts));
+        let Some((due, presented_at)) = times else {
             return (captured_at, Duration::ZERO);
         };
-        let decoded_at = at.min(presented_at);
+        let decoded_at = at.min(due);
         (decoded_at, presented_at.since(decoded_at))
     }
 
@@ -115,6 +116,8 @@ struct StreamClock {
     count: u32,
     /// Whether packets come at their decoding times.
     is_paced: bool,
+    /// Packets to come whose arrivals are known already.
+    known: u32,
 }
 
 /// Packets after which arrivals have shown in which bursts pictures come.
@@ -122,6 +125,10 @@ const MIN_BURSTS: u32 = 16;
 
 impl StreamClock {
     fn on_packet(&mut self, packet: &Packet, arrived: u64) {
+        if let Some(known) = self.known.checked_sub(1) {
+            self.known = known;
+            return;
+        }
         self.order.on_packet(packet);
         let window = match self.order.delay {
             0 => WINDOW,
@@ -198,16 +205,36 @@ pub(super) struct CaptureClock {
 }
 
 impl CaptureClock {
-    /// Learns the order of pictures from the first of them, before they are due. `is_paced` says that packets come at their decoding
-    /// times.
-    pub(super) fn expect<'a>(
-        &mut self,
-        pictures: impl Iterator<Item = &'a Packet>,
-        is_paced: bool,
-    ) {
-        self.pictures.is_paced = is_paced;
+    /// Learns the order of pictures from the first of them, before they are due: they will come at their decoding times.
+    pub(super) fn expect<'a>(&mut self, pictures: impl Iterator<Item = &'a Packet>) {
+        self.pictures.is_paced = true;
         pictures.for_each(|packet| self.pictures.order.on_packet(packet));
         self.pictures.order.latest_pts = 0;
+    }
+
+    /// Learns from the first packets of pictures (`true`) and sound, which came while the input was opened, before they are taken: the
+    /// earliest were held up the longest. The last of the three says whether a packet will be taken.
+    pub(super) fn learn<'a>(&mut self, first: impl Iterator<Item = (bool, &'a Packet, bool)>) {
+        (self.pictures.known, self.sound.known) = (0, 0);
+        let mut taken = [0, 0];
+        for (is_video, packet, is_taken) in first {
+            let arrived = packet.arrived_at.as_micros();
+            self.of(is_video).on_packet(packet, arrived);
+            taken[usize::from(is_video)] += u32::from(is_taken);
+        }
+        [self.sound.known, self.pictures.known] = taken;
+    }
+
+    fn of(&mut self, is_video: bool) -> &mut StreamClock {
+        match is_video {
+            true => &mut self.pictures,
+            false => &mut self.sound,
+        }
+    }
+
+    /// Returns the earliest time of the source at which this picture, or one that is decoded after it, is presented.
+    pub(super) fn due(&self, packet: &Packet) -> u64 {
+        packet.dts + self.pictures.order.min_offset.unwrap_or(0)
     }
 
     /// Makes times follow arrivals, for raw pictures: theirs are made up by a rate that the source may not keep.
@@ -226,15 +253,11 @@ impl CaptureClock {
         arrived: Timestamp,
         origin: &Origin,
     ) {
-        let (own, other) = match is_video {
-            true => (&mut self.pictures, &self.sound),
-            false => (&mut self.sound, &self.pictures),
-        };
-        own.on_packet(packet, arrived.as_micros());
-        let Some(least) = own.presented.get() else {
+        self.of(is_video).on_packet(packet, arrived.as_micros());
+        let Some(least) = self.of(is_video).presented.get() else {
             return;
         };
-        let other = other.presented.get();
+        let other = self.of(!is_video).presented.get();
         let is_file = self.pictures.is_paced;
         let together = other.filter(|other| is_file || other.abs_diff(least) <= MAX_APART);
         let latest = self.pictures.latest();
@@ -412,14 +435,52 @@ mod tests {
     fn pictures_that_come_at_their_decoding_times_are_presented_evenly() {
         let mut clock = CaptureClock::default();
         let packets = ORDER.map(|(dts, pts)| packet(dts * 40, pts * 40, dts * 40 + 7));
-        clock.expect(packets.iter(), true);
+        clock.expect(packets.iter());
         for packet in &packets {
             let origin = Origin::default();
             clock.on_packet(true, packet, packet.arrived_at, &origin);
             let at = origin.presented_at(packet.pts).unwrap();
             assert_eq!(at.as_micros(), WALL + packet.pts + 7_000);
-            let (decoded, offset) = origin.timed(at, packet.pts, packet.arrived_at);
+            let times = (clock.due(packet), packet.pts);
+            let (decoded, offset) = origin.timed(at, times, packet.arrived_at);
             assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
+            // Taken a second late, pictures are still decoded in order, each before it is presented.
+            let late = packet.arrived_at + Duration::from_secs(1);
+            let (decoded, offset) = origin.timed(at, times, late);
+            assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
+        }
+    }
+
+    /// While the input is opened, 1.3 s of pictures and sound are held back, and come at once: they are as far apart as they
+    /// were captured, before the first of them.
+    #[test]
+    fn pictures_that_were_held_back_by_the_opening_are_even() {
+        for order in [ORDER, [(0, 0), (1, 1), (2, 2), (3, 3), (4, 4)]] {
+            let packets: Vec<_> = (0..45)
+                .map(|number: u64| {
+                    let (dts, pts) = order[number as usize % 5];
+                    let group = number / 5 * 5;
+                    let (dts, pts) = ((group + dts) * 40, (group + pts) * 40);
+                    packet(dts, pts, dts.max(1_300) + 7)
+                })
+                .collect();
+            let mut clock = CaptureClock::default();
+            let both = packets.iter().enumerate();
+            let both = both.flat_map(|(at, it)| [(true, it, at >= 5), (false, it, at >= 5)]);
+            clock.learn(both);
+            let (mut decoded_before, pictures, sound) = (0, Origin::default(), Origin::default());
+            for packet in &packets[5..] {
+                clock.on_packet(true, packet, packet.arrived_at, &pictures);
+                clock.on_packet(false, packet, packet.arrived_at, &sound);
+                let times = (clock.due(packet), packet.pts);
+                let captured = pictures.at(packet.pts);
+                let (decoded, offset) = pictures.timed(captured, times, packet.arrived_at);
+                let presented = (decoded + offset).as_micros() - WALL;
+                assert_eq!(presented, packet.pts + 7_000, "{order:?} {packet:?}");
+                assert!(decoded.as_micros() >= decoded_before);
+                decoded_before = decoded.as_micros();
+            }
+            assert_eq!((clock.pictures.known, clock.sound.known), (0, 0));
         }
     }
 
@@ -428,7 +489,7 @@ mod tests {
     fn sound_of_a_file_keeps_its_distance_to_pictures_that_wait_long() {
         let mut clock = CaptureClock::default();
         let packets = ORDER.map(|(dts, pts)| packet(dts * 1_000, (pts + 1) * 1_000, dts * 1_000));
-        clock.expect(packets.iter(), true);
+        clock.expect(packets.iter());
         for picture in &packets {
             let origins = [Origin::default(), Origin::default()];
             let sound = packet(

@@ -43,6 +43,8 @@ const LISTEN: Duration = Duration::from_millis(500);
 pub(super) const SILENCE: Duration = Duration::from_secs(5);
 /// Longest wait for the description of a file.
 const OPENED: Duration = Duration::from_secs(4);
+/// Longest wait for the first key frame of a live input that is joined between two.
+const KEY_WAIT: Duration = Duration::from_secs(12);
 /// Most packets that are listened to before an input is known: of a film, ten seconds.
 const MAX_FIRST: usize = 1_024;
 /// No film is so long that its first packets are so far apart.
@@ -54,6 +56,8 @@ const PACKED: [&[u8]; 5] = [b"FMP4", b"XVID", b"DIVX", b"DX50", b"MP4V"];
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
+/// Time between two packets of which the second had not come yet when the first did.
+const WAITED: Duration = Duration::from_millis(10);
 /// Longest wait for the description that ffmpeg prints, and the polling interval.
 const DESCRIBED: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(5);
@@ -112,6 +116,14 @@ pub(super) fn is_faster(packets: &[Packet]) -> bool {
     };
     let (played, came) = (span(|it| it.dts), span(|it| it.arrived_at.as_micros()));
     played >= MIN_FASTER && came * FASTER < played
+}
+
+/// Whether the last packet had to be waited for. What gathered while ffmpeg opened a live input comes at once, and says little of when
+/// it was captured.
+fn has_caught_up(packets: &[Packet]) -> bool {
+    let mut latest = packets.iter().rev().map(|packet| packet.arrived_at);
+    let pair = latest.next().zip(latest.next());
+    pair.is_some_and(|(last, before)| last.since(before) >= WAITED)
 }
 
 /// An input that is open.
@@ -364,9 +376,14 @@ impl Demuxer {
             let is_video = |stream: &NutStream| matches!(stream.class, NutClass::Video(..));
             self.unpacked = streams.iter().position(is_video).map(Unpacked::new);
         }
-        let mut first = self.first_packets(&streams);
-        if first.is_empty() {
-            return Err(self.unreadable());
+        let (mut first, has_ended) = self.first_packets(&streams);
+        if has_ended {
+            let error = self.unreadable();
+            // Sound may come before ffmpeg fails at the pictures.
+            let is_by_pictures = matches!(&error, IngestError::Unreadable { said, .. } if Attempt::after(said).is_some());
+            if first.is_empty() || self.kind == Kind::Live && is_by_pictures {
+                return Err(error);
+            }
         }
         // Messages up to here are not reported: the input was opened.
         self.heard = self.reading.lines_said();
@@ -401,15 +418,15 @@ impl Demuxer {
         })
     }
 
-    /// Takes packets until it is known what the input holds.
-    fn first_packets(&mut self, streams: &[NutStream]) -> Vec<Packet> {
+    /// Takes packets until it is known what the input holds. Returns them, and whether it has ended.
+    fn first_packets(&mut self, streams: &[NutStream]) -> (Vec<Packet>, bool) {
         let is_video = |packet: &Packet| {
             let class = streams.get(packet.stream).map(|stream| stream.class);
             matches!(class, Some(NutClass::Video(..)))
         };
         let mut first: Vec<Packet> = Vec::new();
         let (mut pictures, mut keys, mut octets) = (0, 0, 0);
-        let mut until = None;
+        let (mut until, mut keyless_until) = (None, None);
         let has_video = (streams.iter()).any(|it| matches!(it.class, NutClass::Video(..)));
         loop {
             let left = until.map_or(LISTEN, |until: Instant| {
@@ -422,10 +439,10 @@ impl Demuxer {
                     Kind::File => keys > 1 || octets > MAX_FIRST_OCTETS,
                     // Its speed is known by then.
                     Kind::Pipe => is_faster(&first),
-                    Kind::Live => true,
+                    Kind::Live => has_caught_up(&first),
                 };
             if is_known || first.len() == MAX_FIRST || has_enough && left.is_zero() {
-                break;
+                return (first, false);
             }
             let wait = if has_enough || until.is_none() {
                 left
@@ -435,18 +452,26 @@ impl Demuxer {
             match self.receive(wait) {
                 Ok(mut packet) => {
                     self.continuity.place(&mut packet);
-                    until.get_or_insert_with(|| Instant::now() + LISTEN);
                     let is_video = is_video(&packet);
+                    if is_video && !packet.key && keys == 0 && self.kind == Kind::Live {
+                        let now = Instant::now();
+                        if now < *keyless_until.get_or_insert(now + KEY_WAIT) {
+                            continue;
+                        }
+                    }
+                    if is_video && pictures == 0 {
+                        until = None;
+                    }
+                    until.get_or_insert_with(|| Instant::now() + LISTEN);
                     pictures += usize::from(is_video);
                     keys += usize::from(is_video && packet.key);
                     octets += packet.payload.len();
                     first.push(packet);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Disconnected) => return (first, true),
             }
         }
-        first
     }
 
     /// Returns what ffmpeg says of the input, which it prints about when the first packet comes.

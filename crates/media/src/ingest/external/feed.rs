@@ -270,13 +270,21 @@ impl Feed {
         self.sound_is_ready = matches!(attempt, Attempt::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
-        let is_paced = matches!(self.pace, Pace::File(..));
-        let pictures = first.iter().filter(|it| is_video(it));
-        self.clock.expect(pictures, is_paced);
         let skipped = match self.pace {
             Pace::Live => newest.unwrap_or(0),
             Pace::File(..) => 0,
         };
+        let is_audio = |packet: &Packet| audio.as_ref().is_some_and(|it| it.0 == packet.stream);
+        let known = first.iter().enumerate();
+        let known = known.filter(|(_, it)| is_video(it) || is_audio(it));
+        match self.pace {
+            Pace::File(..) => self.clock.expect(first.iter().filter(|it| is_video(it))),
+            // Its times are corrected by its arrivals.
+            Pace::Live if self.is_raw => {}
+            Pace::Live => self
+                .clock
+                .learn(known.map(|(at, it)| (is_video(it), it, at >= skipped))),
+        }
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
         let mut group = Group::new(video.as_ref().map(|(_, stream)| stream));
         let mut is_silent = false;
@@ -397,7 +405,8 @@ impl Feed {
             return;
         };
         let origin = &self.picture_origin;
-        let (captured_at, offset) = origin.timed(origin.at(shown.since), shown.since, wall());
+        let times = (shown.since, shown.since);
+        let (captured_at, offset) = origin.timed(origin.at(shown.since), times, wall());
         let encoded_at = wall();
         self.sink.frame(MediaFrame {
             stream: StreamKind::Data,
@@ -424,7 +433,8 @@ impl Feed {
             && let Some(payload) = form.convert(&packet.payload, packet.key)
         {
             let origin = &self.picture_origin;
-            let (captured_at, composition_offset) = origin.timed(captured_at, packet.pts, wall());
+            let times = (self.clock.due(&packet), packet.pts);
+            let (captured_at, composition_offset) = origin.timed(captured_at, times, wall());
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
@@ -466,7 +476,7 @@ impl Feed {
             let copied = config.copied.as_ref();
             let origin = &self.sound_origin;
             let (captured_at, composition_offset) =
-                origin.timed(origin.at(packet.pts), packet.pts, wall());
+                origin.timed(origin.at(packet.pts), (packet.pts, packet.pts), wall());
             return self.sink.frame(MediaFrame {
                 stream: StreamKind::Audio,
                 rung: 0,

@@ -15,7 +15,8 @@ pub(super) enum Attempt {
     /// ffmpeg probes the input for up to one second.
     #[default]
     First,
-    /// ffmpeg probes for up to ten seconds: the next key frame is far.
+    /// ffmpeg probes for up to ten seconds: the next key frame is far. Pictures without a presentation time, which NUT refuses, get
+    /// their decoding time: a camera's first that has B-frames. This delays each picture until the next has come.
     LatePictures,
     /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later, or NUT cannot carry
     /// it.
@@ -34,20 +35,18 @@ impl Attempt {
             Some(Self::DecodedPictures)
         } else if of_sound.iter().any(|words| said.contains(words)) {
             Some(Self::EncodedSound(MAX_CHANNELS))
-        } else if said.contains("dimensions not set") {
-            Some(Self::LatePictures)
         } else {
-            None
+            let of_pictures = ["dimensions not set", "Negative pts not supported"];
+            let is_late = of_pictures.iter().any(|words| said.contains(words));
+            is_late.then_some(Self::LatePictures)
         }
     }
 
     /// Enough to see the parameters of each track that an input announces, and no more.
     const fn options(self) -> &'static str {
         match self {
-            Self::First | Self::EncodedSound(_) | Self::DecodedPictures | Self::PackedPictures => {
-                "-probesize 65536 -analyzeduration 1000000"
-            }
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
+            _ => "-probesize 65536 -analyzeduration 1000000",
         }
     }
 }
@@ -86,6 +85,7 @@ impl Opening {
         let copied = match attempt {
             _ if is_drawn => "-c:v rawvideo -pix_fmt yuv420p -c:a pcm_s16le",
             Attempt::PackedPictures => "-c copy -copyinkf -bsf:v mpeg4_unpack_bframes",
+            Attempt::LatePictures => LATE_PICTURES,
             _ => "-c copy -copyinkf",
         };
         let mut tracks = "-map 0:V:0? -map 0:a:0?";
@@ -101,7 +101,7 @@ impl Opening {
             opening.add(&format!("{tracks} {copied} {NUT}"));
             opening.nuts = 1;
         }
-        if !is_drawn {
+        if !is_drawn && attempt != Attempt::LatePictures {
             opening.add(&format!("{tracks} {copied} -f framecrc"));
             opening.lined = if tracks.contains("0:a") { 2 } else { 1 };
         }
@@ -131,6 +131,10 @@ impl Opening {
 }
 
 const NUT: &str = "-write_index 0 -f nut";
+
+/// Decoding times are counted, as ffmpeg would move presentation times by those it guesses for a camera; they follow from the others.
+const LATE_PICTURES: &str = "-c copy -copyinkf \
+    -bsf:v setts=pts=if(eq(PTS\\,NOPTS)\\,min(DTS\\,NEXT_PTS-DURATION)\\,PTS):dts=N";
 
 /// Options for sound that the ffmpeg which opens the input encodes.
 fn encoded_sound(config: &IngestConfig, channels: u32) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 
 use bytes::Bytes;
@@ -64,6 +64,8 @@ struct Direction {
 #[derive(Debug)]
 struct Client {
     address: SocketAddr,
+    /// Address of this machine that it sends to.
+    asked: Option<IpAddr>,
     port: Port,
     last_seen: Instant,
 }
@@ -76,7 +78,7 @@ pub(super) struct Engine {
     started: Instant,
     listen: Port,
     clients: BTreeMap<u64, Client>,
-    by_address: BTreeMap<SocketAddr, u64>,
+    by_address: BTreeMap<(SocketAddr, Option<IpAddr>), u64>,
     clients_so_far: u64,
     refused: u64,
     next_sweep: Instant,
@@ -174,7 +176,7 @@ impl Engine {
 
     /// Hands one datagram to its link.
     fn hand_over(&mut self, source: Option<u64>, datagram: Received, arrived: Instant) {
-        let Some(client) = source.or_else(|| self.client_at(datagram.from)) else {
+        let Some(client) = source.or_else(|| self.client_at(datagram.from, datagram.to)) else {
             self.refused += 1;
             return;
         };
@@ -196,9 +198,9 @@ impl Engine {
         direction.link.handle_frame(arrived, datagram);
     }
 
-    /// The client at `address`, a new one if there is room for it.
-    fn client_at(&mut self, address: SocketAddr) -> Option<u64> {
-        if let Some(&client) = self.by_address.get(&address) {
+    /// The client at `address` that sends to the address `asked`, a new one if there is room for it.
+    fn client_at(&mut self, address: SocketAddr, asked: Option<IpAddr>) -> Option<u64> {
+        if let Some(&client) = self.by_address.get(&(address, asked)) {
             return Some(client);
         }
         if self.clients.len() >= self.config.max_clients {
@@ -208,10 +210,11 @@ impl Engine {
         self.clients_so_far += 1;
         let client = Client {
             address,
+            asked,
             port,
             last_seen: Instant::ZERO,
         };
-        self.by_address.insert(address, self.clients_so_far);
+        self.by_address.insert((address, asked), self.clients_so_far);
         self.clients.insert(self.clients_so_far, client);
         Some(self.clients_so_far)
     }
@@ -255,7 +258,10 @@ impl Engine {
         let octets = with_mark.as_ref().unwrap_or(&datagram.octets);
         let sent = match self.clients.get(&datagram.client) {
             Some(client) if is_forward => client.port.send(octets).is_ok(),
-            Some(client) => self.listen.send_to(octets, client.address).is_ok(),
+            Some(client) => {
+                let sent = (self.listen).send_from(octets, client.asked, client.address);
+                sent.is_ok()
+            }
             None => false,
         };
         if !sent {

@@ -1,7 +1,7 @@
 //! Datagrams in and out, with the time at which the kernel received them.
 
 use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
@@ -22,6 +22,8 @@ const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
 #[derive(Debug)]
 pub(crate) struct Received {
     pub(crate) from: SocketAddr,
+    /// Address of this machine that it was sent to, where the system tells.
+    pub(crate) to: Option<IpAddr>,
     pub(crate) octets: Bytes,
     /// When the kernel took it, since 1970; none if the system does not say.
     pub(crate) at: Option<Duration>,
@@ -89,6 +91,7 @@ impl Port {
         self.visit(buffers, |meta, octets| {
             received.push(Received {
                 from: meta.addr,
+                to: meta.dst_ip,
                 octets: Bytes::copy_from_slice(octets),
                 at: meta.timestamp,
             });
@@ -112,6 +115,28 @@ impl Port {
                 true => take(meta, &[]),
                 false => (whole.chunks(meta.stride.max(1))).for_each(|octets| take(meta, octets)),
             }
+        }
+    }
+
+    /// Sends to `to` from one of the addresses of this machine.
+    pub(crate) fn send_from(
+        &self,
+        octets: &[u8],
+        from: Option<IpAddr>,
+        to: SocketAddr,
+    ) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: to,
+            ecn: None,
+            contents: octets,
+            segment_size: None,
+            src_ip: from,
+        };
+        match self.state.try_send((&self.socket).into(), &transmit) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                self.state.try_send((&self.socket).into(), &transmit)
+            }
+            result => result,
         }
     }
 

@@ -12,7 +12,6 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
@@ -24,7 +23,7 @@ use tokio::sync::Notify;
 
 use super::counters::{LinkCounters, LinkDrop};
 use super::strangers::Strangers;
-use super::udp::UdpLink;
+use super::udp::{UdpLink, UdpPath};
 use crate::Clock;
 
 /// Room for any frame: that the socket has none shows only when it is tried.
@@ -141,7 +140,7 @@ impl Shared {
         &self,
         now: Instant,
         link: &mut Link,
-        (socket, remote): (&UdpLink, SocketAddr),
+        (socket, path): (&UdpLink, UdpPath),
         limit: usize,
     ) {
         let mut frames = Vec::new();
@@ -150,7 +149,7 @@ impl Shared {
             if frames.is_empty() {
                 return;
             }
-            let sent = socket.try_send(remote, &frames, &self.counters);
+            let sent = socket.try_send(path, &frames, &self.counters);
             link.put_back(now, frames.drain(sent..));
             if link.is_empty() {
                 return;
@@ -187,7 +186,7 @@ pub(crate) struct LinkSender {
     shared: Arc<Shared>,
     /// Where frames go at once while none is queued. Several threads look at it for each packet, which costs none of them
     /// the memory that others use.
-    socket: ArcSwapOption<(Arc<UdpLink>, SocketAddr)>,
+    socket: ArcSwapOption<(Arc<UdpLink>, UdpPath)>,
 }
 
 impl LinkSender {
@@ -243,8 +242,8 @@ impl LinkSender {
                 false => ONE_BY_ONE,
             };
             state.link.enqueue(now, packet);
-            if let Some((socket, remote)) = socket {
-                shared.send_waiting(now, &mut state.link, (socket, *remote), limit);
+            if let Some((socket, path)) = socket {
+                shared.send_waiting(now, &mut state.link, (socket, *path), limit);
             }
         }
         shared.leave(&state);
@@ -260,13 +259,13 @@ impl LinkSender {
     /// How many packets need no queue, since the socket took them or never will.
     fn send_now(&self, packets: &[Bytes]) -> usize {
         match self.socket.load().as_deref() {
-            Some((socket, remote)) => socket.try_send(*remote, packets, &self.shared.counters),
+            Some((socket, path)) => socket.try_send(*path, packets, &self.shared.counters),
             None => 0,
         }
     }
 
-    /// Sends frames over `socket` to `remote` from now on, past the queue while that is empty; none: only through it.
-    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
+    /// Sends frames over `socket` by a path from now on, past the queue while that is empty; none: only through it.
+    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, UdpPath)>) {
         self.socket.store(socket.map(Arc::new));
     }
 
@@ -340,7 +339,7 @@ impl LinkReceiver {
     pub(crate) async fn send_over(
         &mut self,
         socket: &UdpLink,
-        remote: SocketAddr,
+        path: UdpPath,
     ) -> io::Result<bool> {
         let may_send = |receiver: &mut Self| receiver.look(|_, link| !link.is_empty());
         if !self.wait_until(may_send).await {
@@ -348,7 +347,7 @@ impl LinkReceiver {
         }
         socket.writable().await?;
         let shared = Arc::clone(&self.shared);
-        self.look(|now, link| shared.send_waiting(now, link, (socket, remote), ONE_BY_ONE));
+        self.look(|now, link| shared.send_waiting(now, link, (socket, path), ONE_BY_ONE));
         Ok(true)
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
 use namecast_forward::Keep;
@@ -31,11 +31,31 @@ pub(crate) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
 const _: () = assert!(MAX_FRAME_SIZE <= MAX_JOINED);
 
+/// Between which addresses a peer's datagrams go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct UdpPath {
+    /// The peer.
+    pub(crate) remote: SocketAddr,
+    /// Address of this machine that the peer asks, which is where it expects answers from; `None`: the socket has one only.
+    pub(crate) local: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for UdpPath {
+    fn from(remote: SocketAddr) -> Self {
+        Self {
+            remote,
+            local: None,
+        }
+    }
+}
+
 /// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// Whether it receives at all addresses of this machine.
+    is_wildcard: bool,
     /// Whether there is one peer only.
     is_connected: bool,
     /// Told when the peer's machine says that nobody listens there.
@@ -64,16 +84,21 @@ impl UdpLink {
         Self::new(socket, true)
     }
 
-    /// A socket beside this one, with the same address, that exchanges datagrams with `remote` only and has a buffer of its
-    /// own. Until it is connected it receives what any peer sends, which is returned with it.
-    pub(crate) fn beside(
-        &self,
-        remote: SocketAddr,
-    ) -> io::Result<(Self, Vec<(SocketAddr, Bytes)>)> {
-        let socket = unbound(remote)?;
+    /// A socket beside this one, with the same port, that exchanges datagrams by `path` only and has a buffer of its own. Until it is
+    /// connected it receives what any peer sends, which is returned with it.
+    pub(crate) fn beside(&self, path: UdpPath) -> io::Result<(Self, Vec<(UdpPath, Bytes)>)> {
+        let socket = unbound(path.remote)?;
         socket.set_reuse_port(true)?;
-        socket.bind(&self.local_address()?.into())?;
-        socket.connect(&remote.into())?;
+        let mut address = self.local_address()?;
+        if let Some(local) = path.local {
+            address.set_ip(local);
+        }
+        if let (SocketAddr::V6(own), SocketAddr::V6(remote)) = (&mut address, path.remote) {
+            // Link-local addresses are those of one interface.
+            own.set_scope_id(remote.scope_id());
+        }
+        socket.bind(&address.into())?;
+        socket.connect(&path.remote.into())?;
         let socket = std::net::UdpSocket::from(socket);
         let mut others = Vec::new();
         let mut buffer = [0; MAX_FRAME_SIZE];
@@ -81,6 +106,10 @@ impl UdpLink {
         while others.len() < MAX_OTHERS
             && let Ok((size, from)) = socket.recv_from(&mut buffer)
         {
+            let from = UdpPath {
+                remote: from,
+                ..path
+            };
             others.push((from, Bytes::copy_from_slice(&buffer[..size])));
         }
         Ok((Self::new(socket.into(), true)?, others))
@@ -89,9 +118,11 @@ impl UdpLink {
     fn new(socket: Socket, is_connected: bool) -> io::Result<Self> {
         let socket = UdpSocket::from_std(socket.into())?;
         let state = UdpSocketState::new((&socket).into())?;
+        let is_wildcard = !is_connected && socket.local_addr()?.ip().is_unspecified();
         Ok(Self {
             socket,
             state,
+            is_wildcard,
             is_connected,
             refused: Notify::new(),
         })
@@ -118,7 +149,7 @@ impl UdpLink {
         io::ErrorKind::ConnectionRefused.into()
     }
 
-    /// Takes datagrams that are there, by sender.
+    /// Takes datagrams that are there, by path.
     pub(crate) fn try_receive(&self, counters: &LinkCounters) -> io::Result<Received> {
         BUFFERS.with_borrow_mut(|buffers| {
             let mut filled = None;
@@ -133,7 +164,7 @@ impl UdpLink {
             });
             match (filled, result) {
                 (Some(count), _) => Ok(Received {
-                    batches: buffers.cut(count, counters),
+                    batches: buffers.cut(count, self.is_wildcard, counters),
                     more: count == RECEIVE_BUFFERS,
                 }),
                 (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
@@ -142,11 +173,11 @@ impl UdpLink {
         })
     }
 
-    /// Sends frames to `remote` as long as the kernel has room, and says how many it needs not be asked about again. A frame
-    /// that cannot be sent is counted, and does not keep back those after it.
+    /// Sends frames by `path` as long as the kernel has room, and says how many it needs not be asked about again. A frame that cannot
+    /// be sent is counted, and does not keep back those after it.
     pub(crate) fn try_send(
         &self,
-        remote: SocketAddr,
+        path: UdpPath,
         frames: &[Bytes],
         counters: &LinkCounters,
     ) -> usize {
@@ -156,8 +187,8 @@ impl UdpLink {
         {
             let count = joinable(rest, self.state.max_gso_segments());
             let sent = match count {
-                1 => self.try_send_one(remote, &rest[0]),
-                _ => self.try_send_joined(remote, &rest[..count]),
+                1 => self.try_send_one(path, &rest[0]),
+                _ => self.try_send_joined(path, &rest[..count]),
             };
             match sent {
                 Ok(()) => done += count,
@@ -186,32 +217,32 @@ impl UdpLink {
         self.socket.try_io(Interest::WRITABLE, || Ok(())).is_ok()
     }
 
-    fn try_send_one(&self, remote: SocketAddr, frame: &[u8]) -> io::Result<()> {
+    fn try_send_one(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {
         match self.is_connected {
             // The kernel knows the way already.
             true => self.socket.try_send(frame).map(|_| ()),
-            false => self.try_transmit(remote, frame, None),
+            false => self.try_transmit(path, frame, None),
         }
     }
 
-    fn try_send_joined(&self, remote: SocketAddr, run: &[Bytes]) -> io::Result<()> {
+    fn try_send_joined(&self, path: UdpPath, run: &[Bytes]) -> io::Result<()> {
         let mut joined = Vec::with_capacity(run.iter().map(Bytes::len).sum());
         run.iter().for_each(|frame| joined.extend_from_slice(frame));
-        self.try_transmit(remote, &joined, Some(run[0].len()))
+        self.try_transmit(path, &joined, Some(run[0].len()))
     }
 
     fn try_transmit(
         &self,
-        destination: SocketAddr,
+        path: UdpPath,
         contents: &[u8],
         segment_size: Option<usize>,
     ) -> io::Result<()> {
         let transmit = Transmit {
-            destination,
+            destination: path.remote,
             ecn: None,
             contents,
             segment_size,
-            src_ip: None,
+            src_ip: path.local,
         };
         let send = || self.state.try_send((&self.socket).into(), &transmit);
         self.socket.try_io(Interest::WRITABLE, send)
@@ -253,8 +284,8 @@ fn joinable(frames: &[Bytes], max_segments: usize) -> usize {
 /// What one call received.
 #[derive(Debug, Default)]
 pub(crate) struct Received {
-    /// Frames by sender.
-    pub(crate) batches: Vec<(SocketAddr, Vec<Bytes>)>,
+    /// Frames by path.
+    pub(crate) batches: Vec<(UdpPath, Vec<Bytes>)>,
     /// Whether there may be more.
     pub(crate) more: bool,
 }
@@ -294,11 +325,21 @@ impl ReceiveBuffers {
     }
 
     /// Cuts the first `filled` buffers into frames: small ones in common memory, large ones in memory of their own, as
-    /// [`Keep::LargeFrames`] says. What one sender sent in a row stays together.
-    fn cut(&mut self, filled: usize, counters: &LinkCounters) -> Vec<(SocketAddr, Vec<Bytes>)> {
-        let mut batches: Vec<(SocketAddr, Vec<Bytes>)> = Vec::new();
+    /// [`Keep::LargeFrames`] says. What one sender sent in a row stays together; where it was sent matters to a socket that receives
+    /// at all addresses (`is_wildcard`).
+    fn cut(
+        &mut self,
+        filled: usize,
+        is_wildcard: bool,
+        counters: &LinkCounters,
+    ) -> Vec<(UdpPath, Vec<Bytes>)> {
+        let mut batches: Vec<(UdpPath, Vec<Bytes>)> = Vec::new();
         let buffers = self.octets.chunks(RECEIVE_SIZE).zip(&self.meta);
         for (octets, meta) in buffers.take(filled) {
+            let path = UdpPath {
+                remote: meta.addr,
+                local: meta.dst_ip.filter(|_| is_wildcard),
+            };
             for datagram in octets[..meta.len.min(octets.len())].chunks(meta.stride.max(1)) {
                 if datagram.len() > MAX_FRAME_SIZE {
                     counters.dropped(LinkDrop::TooLarge, 1);
@@ -312,8 +353,8 @@ impl ReceiveBuffers {
                     }
                 };
                 match batches.last_mut() {
-                    Some((sender, frames)) if *sender == meta.addr => frames.push(frame),
-                    _ => batches.push((meta.addr, vec![frame])),
+                    Some((sender, frames)) if *sender == path => frames.push(frame),
+                    _ => batches.push((path, vec![frame])),
                 }
             }
         }
@@ -364,7 +405,7 @@ mod tests {
             buffers.meta[place].addr.set_port(port);
         }
         buffers.meta[0].addr.set_port(0);
-        let batches = buffers.cut(4, &counters);
+        let batches = buffers.cut(4, false, &counters);
         assert_eq!(batches.len(), 2);
         assert_eq!(batches[0].1, ["aaaa", "bbbb", "cc", "dd"]);
         assert_eq!(batches[1].1, ["dd"]);

@@ -1,7 +1,6 @@
 //! What the rest of the crate asks of the event loop.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 
 use namecast_forward::{
     CacheOptions, CongestionMarking, ExtensionFields, FaceConfig, FaceId, LinkType, Scope, Traffic,
@@ -17,7 +16,7 @@ use super::{
     Persistency,
 };
 use crate::FaceUri;
-use crate::link::ListenerId;
+use crate::link::{ListenerId, UdpPath};
 use crate::web::Visitor;
 
 type Reply<T> = oneshot::Sender<T>;
@@ -49,8 +48,8 @@ pub(crate) enum Command {
     DatagramFace {
         /// Socket that the datagram came in on.
         listener: ListenerId,
-        /// Who sent it.
-        remote: SocketAddr,
+        /// Who sent it, and where.
+        path: UdpPath,
         /// Whether it returned what only that peer can have received.
         is_proven: bool,
         /// Tells which face, if any.

@@ -1,19 +1,18 @@
 //! Datagrams between sockets and faces, one frame each.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::{Intake, LinkEnd, SessionEnd};
-use crate::link::{LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink};
+use crate::link::{LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath};
 
 /// Waits for datagrams, and lets other tasks have their turn while there are more.
 pub(crate) async fn receive_datagrams(
     socket: &UdpLink,
     counters: &LinkCounters,
-) -> io::Result<Vec<(SocketAddr, Vec<Bytes>)>> {
+) -> io::Result<Vec<(UdpPath, Vec<Bytes>)>> {
     loop {
         socket.readable().await?;
         match socket.try_receive(counters) {
@@ -39,12 +38,12 @@ pub(crate) async fn receive_datagrams(
 pub(super) async fn serve_peer(
     shared: Arc<UdpLink>,
     own: Option<UdpLink>,
-    remote: SocketAddr,
+    path: UdpPath,
     mut link: LinkEnd,
 ) {
     let own = own.map(Arc::new);
     let socket = own.clone().unwrap_or(shared);
-    link.set_socket(Some((Arc::clone(&socket), remote)));
+    link.set_socket(Some((Arc::clone(&socket), path)));
     let (intake, queue) = link.split();
     let receiving = async {
         match own {
@@ -55,7 +54,7 @@ pub(super) async fn serve_peer(
     tokio::select! {
         () = receiving => {}
         // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
-        () = async { while carry_out(&socket, remote, queue).await.is_err() {} } => {}
+        () = async { while carry_out(&socket, path, queue).await.is_err() {} } => {}
     }
 }
 
@@ -73,15 +72,15 @@ async fn carry_in_whatever_happens(socket: &UdpLink, intake: &Intake) {
 /// listens.
 pub(crate) async fn carry_datagrams(
     socket: UdpLink,
-    remote: SocketAddr,
+    path: UdpPath,
     link: &mut LinkEnd,
 ) -> SessionEnd {
     let socket = Arc::new(socket);
-    link.set_socket(Some((Arc::clone(&socket), remote)));
+    link.set_socket(Some((Arc::clone(&socket), path)));
     let (intake, queue) = link.split();
     let end = tokio::select! {
         end = carry_in(&socket, &intake) => end.err(),
-        end = carry_out(&socket, remote, queue) => end.err().map(SessionEnd::Io),
+        end = carry_out(&socket, path, queue) => end.err().map(SessionEnd::Io),
         error = socket.refused() => Some(SessionEnd::Io(error)),
     };
     link.set_socket(None);
@@ -100,9 +99,9 @@ async fn carry_in(socket: &UdpLink, intake: &Intake) -> Result<(), SessionEnd> {
 /// Sends what is queued until the face ends.
 async fn carry_out(
     socket: &UdpLink,
-    remote: SocketAddr,
+    path: UdpPath,
     queue: &mut LinkReceiver,
 ) -> io::Result<()> {
-    while queue.send_over(socket, remote).await? {}
+    while queue.send_over(socket, path).await? {}
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::datagrams::serve_peer;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
-use crate::link::{Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, link_queue};
+use crate::link::{Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue};
 use crate::{Clock, FaceUri};
 
 /// How often faces are looked through for those that have ended.
@@ -80,7 +80,7 @@ impl EventLoop {
     fn add_face_from(
         &mut self,
         mut new: NewFace,
-        origin: Option<(ListenerId, SocketAddr)>,
+        origin: Option<(ListenerId, UdpPath)>,
     ) -> Result<LinkEnd, NodeError> {
         let extension_fields = &mut new.config.extension_fields;
         if *extension_fields == ExtensionFields::Auto {
@@ -128,13 +128,13 @@ impl EventLoop {
     pub(super) fn datagram_face(
         &mut self,
         listener: ListenerId,
-        remote: SocketAddr,
+        path: UdpPath,
         is_proven: bool,
     ) -> Option<FaceId> {
-        if let Some(face) = self.faces.datagram_face(listener, remote) {
+        if let Some(face) = self.faces.datagram_face(listener, path) {
             return Some(face);
         }
-        let (face, mut others) = self.new_datagram_face(listener, remote, is_proven)?;
+        let (face, mut others) = self.new_datagram_face(listener, path, is_proven)?;
         // Each may make a face, whose socket may receive others' frames in turn.
         while let Some((from, frame)) = others.pop() {
             let known = self.faces.datagram_face(listener, from);
@@ -155,9 +155,10 @@ impl EventLoop {
     fn new_datagram_face(
         &mut self,
         listener: ListenerId,
-        remote: SocketAddr,
+        path: UdpPath,
         is_proven: bool,
-    ) -> Option<(FaceId, Vec<(SocketAddr, Bytes)>)> {
+    ) -> Option<(FaceId, Vec<(UdpPath, Bytes)>)> {
+        let remote = path.remote;
         // Nobody else can send from an address of this machine.
         let is_proven = is_proven || remote.ip().to_canonical().is_loopback();
         let has_room = self.make_room(remote, is_proven);
@@ -176,7 +177,7 @@ impl EventLoop {
             .with_reliability(config.udp.reliability);
         let counters = Arc::clone(&entry.counters);
         let added = match has_room {
-            true => self.add_face_from(new, Some((listener, remote))).ok(),
+            true => self.add_face_from(new, Some((listener, path))).ok(),
             false => None,
         };
         let Some(link) = added else {
@@ -187,7 +188,7 @@ impl EventLoop {
         let lane = self.spawner.lane().clone();
         // A socket belongs to the event loop that it is made in.
         let entered = lane.enter();
-        let (own, others) = self.own_socket(&shared, remote).unzip();
+        let (own, others) = self.own_socket(&shared, path).unzip();
         drop(entered);
         if let Some(entry) = self.faces.get_mut(face) {
             entry.has_own_socket = own.is_some();
@@ -195,7 +196,7 @@ impl EventLoop {
                 self.plane.add_stranger(face, &entry.sender, remote);
             }
         }
-        let serving = serve_peer(shared, own, remote, link);
+        let serving = serve_peer(shared, own, path, link);
         self.spawner.spawn_on(&lane, serving);
         Some((face, others.unwrap_or_default()))
     }
@@ -234,8 +235,8 @@ impl EventLoop {
     /// Asks strangers to show where they are.
     fn challenge_strangers(&self) {
         for (face, entry) in self.faces.iter() {
-            if let Some((_, remote)) = entry.origin {
-                self.plane.challenge_peer(face, remote);
+            if let Some((_, path)) = entry.origin {
+                self.plane.challenge_peer(face, path.remote);
             }
         }
     }
@@ -244,13 +245,13 @@ impl EventLoop {
     fn own_socket(
         &self,
         shared: &UdpLink,
-        remote: SocketAddr,
-    ) -> Option<(UdpLink, Vec<(SocketAddr, Bytes)>)> {
+        path: UdpPath,
+    ) -> Option<(UdpLink, Vec<(UdpPath, Bytes)>)> {
         // Only Linux prefers the socket that is connected to a datagram's sender.
         let may = cfg!(target_os = "linux")
             && self.faces.own_sockets() < self.spawner.config.udp.peer_sockets;
         // Where there are no more sockets to be had, peers share one.
-        may.then(|| shared.beside(remote).ok()).flatten()
+        may.then(|| shared.beside(path).ok()).flatten()
     }
 
     /// Records what became of a face.

@@ -35,11 +35,11 @@ impl EventLoop {
             Command::LinkChanged { face, is_up: false } => self.tell(face, FaceEventKind::Down),
             Command::DatagramFace {
                 listener,
-                remote,
+                path,
                 is_proven,
                 reply,
             } => {
-                let _ = reply.send(self.datagram_face(listener, remote, is_proven));
+                let _ = reply.send(self.datagram_face(listener, path, is_proven));
             }
             Command::EndUselessConnection(port, reply) => {
                 let _ = reply.send(self.end_useless_connection(port));

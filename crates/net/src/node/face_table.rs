@@ -1,7 +1,6 @@
 //! What the event loop knows about each face's link.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use namecast_forward::{FaceId, Scope};
@@ -11,7 +10,7 @@ use tokio::sync::watch;
 
 use super::NewFace;
 use crate::FaceUri;
-use crate::link::{KeepAlive, LinkCounters, LinkDrop, LinkSender, ListenerId};
+use crate::link::{KeepAlive, LinkCounters, LinkDrop, LinkSender, ListenerId, UdpPath};
 use crate::web::Visitor;
 
 /// What ends a face.
@@ -77,7 +76,7 @@ pub(crate) struct FaceEntry {
     pub(crate) sender: Arc<LinkSender>,
     pub(crate) counters: Arc<LinkCounters>,
     /// Datagram socket and peer, if a datagram made this face.
-    pub(crate) origin: Option<(ListenerId, SocketAddr)>,
+    pub(crate) origin: Option<(ListenerId, UdpPath)>,
     /// Whether it has a datagram socket of its own.
     pub(crate) has_own_socket: bool,
     /// None: nothing is sent to keep it alive.
@@ -136,7 +135,7 @@ impl FaceEntry {
 #[derive(Debug, Default)]
 pub(crate) struct FaceTable {
     faces: BTreeMap<FaceId, FaceEntry>,
-    datagram_peers: BTreeMap<(ListenerId, SocketAddr), FaceId>,
+    datagram_peers: BTreeMap<(ListenerId, UdpPath), FaceId>,
 }
 
 impl FaceTable {
@@ -172,8 +171,8 @@ impl FaceTable {
     }
 
     /// Face of a datagram peer.
-    pub(crate) fn datagram_face(&self, listener: ListenerId, remote: SocketAddr) -> Option<FaceId> {
-        self.datagram_peers.get(&(listener, remote)).copied()
+    pub(crate) fn datagram_face(&self, listener: ListenerId, path: UdpPath) -> Option<FaceId> {
+        self.datagram_peers.get(&(listener, path)).copied()
     }
 
     /// Datagram faces with sockets of their own.
@@ -221,12 +220,14 @@ impl FaceTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::SocketAddr;
+
     use crate::link::{LinkReceiver, link_queue};
     use namecast_forward::{FaceConfig, Link, SendQueueConfig};
 
     const IDLE: Duration = Duration::from_secs(600);
 
-    fn entry(origin: Option<(ListenerId, SocketAddr)>) -> (FaceEntry, LinkReceiver) {
+    fn entry(origin: Option<(ListenerId, UdpPath)>) -> (FaceEntry, LinkReceiver) {
         let counters = Arc::new(LinkCounters::default());
         let (config, queue) = (FaceConfig::default(), SendQueueConfig::default());
         let link = Link::new(Arc::default(), &config, queue, 0);
@@ -245,7 +246,8 @@ mod tests {
     /// become idle.
     #[test]
     fn datagram_faces_end_after_exactly_the_idle_timeout() {
-        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let remote: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let origin = (ListenerId(1), remote.into());
         let mut table = FaceTable::default();
         let (datagram, _queue) = entry(Some(origin));
         let (connection, _other) = entry(None);
@@ -262,7 +264,8 @@ mod tests {
 
     #[test]
     fn a_datagram_face_that_was_made_persistent_outlives_silence() {
-        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let remote: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let origin = (ListenerId(1), remote.into());
         let mut table = FaceTable::default();
         let (datagram, _queue) = entry(Some(origin));
         table.insert(id(1), datagram);
@@ -284,7 +287,8 @@ mod tests {
 
     #[test]
     fn a_removed_datagram_face_is_forgotten_by_its_address_too() {
-        let origin = (ListenerId(1), "127.0.0.1:9".parse().unwrap());
+        let remote: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let origin = (ListenerId(1), remote.into());
         let mut table = FaceTable::default();
         table.insert(id(1), entry(Some(origin)).0);
         assert_eq!(table.datagram_faces(), 1);

@@ -1,7 +1,6 @@
 //! What the rest of the crate asks of a node.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use namecast_forward::{CacheOptions, Erased, FaceId, LearnedRoute};
@@ -15,7 +14,7 @@ use super::{
     ListenerEntry, NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner,
     StrategyChoice,
 };
-use crate::link::ListenerId;
+use crate::link::{ListenerId, UdpPath};
 
 impl Node {
     /// Resolves when the node is told to stop.
@@ -51,12 +50,12 @@ impl Node {
     pub(crate) async fn datagram_face(
         &self,
         listener: ListenerId,
-        remote: SocketAddr,
+        path: UdpPath,
         is_proven: bool,
     ) -> Result<Option<FaceId>, NodeError> {
         self.ask(|reply| Command::DatagramFace {
             listener,
-            remote,
+            path,
             is_proven,
             reply,
         })

@@ -1,13 +1,12 @@
 //! The end of a link that the task behind its socket holds.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use namecast_forward::{FaceId, Link};
 
 use super::Plane;
-use crate::link::{LinkCounters, LinkDrop, LinkReceiver, LinkSender, UdpLink};
+use crate::link::{LinkCounters, LinkDrop, LinkReceiver, LinkSender, UdpLink, UdpPath};
 
 /// What the task that drives a link's socket holds.
 #[derive(Debug)]
@@ -25,8 +24,8 @@ pub(crate) struct LinkEnd {
 }
 
 impl LinkEnd {
-    /// Lets the node send over `socket` to an address past the queue, while that is empty; none: only through the queue.
-    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, SocketAddr)>) {
+    /// Lets the node send over `socket` by a path past the queue, while that is empty; none: only through the queue.
+    pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, UdpPath)>) {
         if let Some(sender) = self.sender.upgrade() {
             sender.set_socket(socket);
         }

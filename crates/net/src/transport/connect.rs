@@ -178,7 +178,7 @@ async fn dial_host(
 
 async fn run(connection: Connection, link: &mut LinkEnd, config: &NodeConfig) -> SessionEnd {
     match connection {
-        Connection::Udp(socket, remote) => carry_datagrams(*socket, remote, link).await,
+        Connection::Udp(socket, remote) => carry_datagrams(*socket, remote.into(), link).await,
         Connection::Tcp(connection) => tcp::run(connection, link).await,
         Connection::Unix(connection) => unix::run(connection, link).await,
         Connection::WebSocket(socket) => websocket::run_client(*socket, link, config).await,

@@ -91,14 +91,18 @@ impl Queue {
         self.wants.retain(|_, want| want.token.client != client);
     }
 
-    /// Sets when the sample of `group` could be here. Its place in the order stays.
+    /// Sets when the sample of `group` could be here. If that is sooner than was thought, it goes before what comes later; else its
+    /// place in the order stays.
     pub(super) fn revise(&mut self, group: Group, available_at: Instant) {
-        let of_group = self.keys.range(first(group)..);
+        let of_group = self.keys.range_mut(first(group)..);
         for (_, key) in of_group.take_while(|(token, _)| token.group() == group) {
-            if let Some(want) = self.wants.get_mut(key) {
-                want.not_before = want.not_before.map(|_| available_at);
-                want.available_at = Some(available_at);
-            }
+            let Some(mut want) = self.wants.remove(key) else {
+                continue;
+            };
+            key.1 = key.1.min(available_at);
+            want.not_before = want.not_before.map(|_| available_at);
+            want.available_at = Some(available_at);
+            self.wants.insert(*key, want);
         }
     }
 

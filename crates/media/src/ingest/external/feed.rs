@@ -274,17 +274,8 @@ impl Feed {
             Pace::Live => newest.unwrap_or(0),
             Pace::File(..) => 0,
         };
-        let is_audio = |packet: &Packet| audio.as_ref().is_some_and(|it| it.0 == packet.stream);
-        let known = first.iter().enumerate();
-        let known = known.filter(|(_, it)| is_video(it) || is_audio(it));
-        match self.pace {
-            Pace::File(..) => self.clock.expect(first.iter().filter(|it| is_video(it))),
-            // Its times are corrected by its arrivals.
-            Pace::Live if self.is_raw => {}
-            Pace::Live => self
-                .clock
-                .learn(known.map(|(at, it)| (is_video(it), it, at >= skipped))),
-        }
+        let numbers = [&video, &audio].map(|it| it.as_ref().map(|&(number, _)| number));
+        self.expect(&first, skipped, numbers);
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
         let mut group = Group::new(video.as_ref().map(|(_, stream)| stream));
         let mut is_silent = false;
@@ -333,6 +324,22 @@ impl Feed {
         match stop.load(Ordering::Relaxed) {
             true => Ok(()),
             false => demuxer.end(),
+        }
+    }
+
+    /// Has the clock learn from the first packets, of which so many are skipped; numbers are those of the streams of pictures and sound.
+    fn expect(&mut self, first: &[Packet], skipped: usize, [video, audio]: [Option<usize>; 2]) {
+        let pictures = first.iter().filter(|it| Some(it.stream) == video);
+        let taken = (0..).map(|at| at >= skipped);
+        let known = first.iter().zip(taken).filter_map(|(packet, is_taken)| {
+            let is_video = Some(packet.stream) == video;
+            (is_video || Some(packet.stream) == audio).then_some((is_video, packet, is_taken))
+        });
+        match self.pace {
+            Pace::File(..) => self.clock.expect(pictures),
+            // Its times are corrected by its arrivals.
+            Pace::Live if self.is_raw => {}
+            Pace::Live => self.clock.learn(known),
         }
     }
 

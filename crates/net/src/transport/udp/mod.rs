@@ -11,7 +11,7 @@ use namecast_forward::FaceId;
 use tokio_util::sync::CancellationToken;
 
 use crate::FaceUri;
-use crate::link::{LinkCounters, ListenerId, UdpLink, next_number};
+use crate::link::{LinkCounters, ListenerId, UdpLink, UdpPath, next_number};
 use crate::node::{
     Command, ListenError, Listener, ListenerEntry, Node, NodeError, receive_datagrams,
 };
@@ -62,7 +62,7 @@ struct Door {
     socket: Arc<UdpLink>,
     counters: Arc<LinkCounters>,
     /// Faces by peer, some of which may have ended.
-    known: BTreeMap<SocketAddr, FaceId>,
+    known: BTreeMap<UdpPath, FaceId>,
 }
 
 impl Door {
@@ -71,8 +71,8 @@ impl Door {
         let (node, id) = (self.node.clone(), self.id);
         let receiving = async {
             while let Ok(batches) = receive_datagrams(&self.socket, &self.counters).await {
-                for (remote, frames) in batches {
-                    if let Err(NodeError::Stopped) = self.admit(remote, frames).await {
+                for (path, frames) in batches {
+                    if let Err(NodeError::Stopped) = self.admit(path, frames).await {
                         return;
                     }
                 }
@@ -83,30 +83,30 @@ impl Door {
     }
 
     /// Hands the forwarder what a peer sent, for whom a face is made if there is none and room for it.
-    async fn admit(&mut self, remote: SocketAddr, frames: Vec<Bytes>) -> Result<(), NodeError> {
+    async fn admit(&mut self, path: UdpPath, frames: Vec<Bytes>) -> Result<(), NodeError> {
         let plane = self.node.plane();
-        if let Some(&face) = self.known.get(&remote)
+        if let Some(&face) = self.known.get(&path)
             && plane.has_face(face)
         {
             return plane.deliver(face, frames);
         }
         let challenge = &plane.challenge;
-        let echo = challenge.echo(remote);
+        let echo = challenge.echo(path.remote);
         let is_proven = frames.iter().any(|frame| echo.is_in(frame));
-        let made = self.node.datagram_face(self.id, remote, is_proven).await?;
+        let made = self.node.datagram_face(self.id, path, is_proven).await?;
         let Some(face) = made else {
             let octets = frames.iter().map(Bytes::len).sum();
-            if let Some(frame) = challenge.frame_for(remote, octets) {
-                self.socket.try_send(remote, &[frame], &self.counters);
+            if let Some(frame) = challenge.frame_for(path.remote, octets) {
+                self.socket.try_send(path, &[frame], &self.counters);
             }
             return Ok(());
         };
         if self.known.len() >= self.node.config().udp.max_faces {
             self.known.clear();
         }
-        self.known.insert(remote, face);
+        self.known.insert(path, face);
         plane.deliver(face, frames)?;
-        plane.challenge_peer(face, remote);
+        plane.challenge_peer(face, path.remote);
         Ok(())
     }
 }

@@ -217,6 +217,25 @@ fn a_sample_leaves_a_round_trip_before_it_is_available() {
     }
 }
 
+/// A key frame that comes nine seconds before its time is requested then, though delta samples are wanted before that time.
+#[test]
+fn a_sample_that_is_available_early_overtakes_what_was_to_come_before_it() {
+    let mut requester = requester(RequesterConfig::default());
+    let [first, second, key] = [1, 2, 3].map(|sample| token(1, sample, 0));
+    for (token, available_at) in [(first, 1_000), (second, 1_040), (key, 10_000)] {
+        requester.want(at(0), live_want(token, at(available_at)));
+    }
+    requester.revise(at(0), key.group(), at(1_000));
+    let left = run(&mut requester, at(0), at(20_000));
+    let leaves = |millis| at(millis).saturating_sub(LEAVES_BEFORE);
+    let expected = [
+        (leaves(1_000), first),
+        (leaves(1_000), key),
+        (leaves(1_040), second),
+    ];
+    assert_eq!(left, expected);
+}
+
 /// What leaves at 0 ms and is available at 300 ms is not late before that, nor taken for lost until 1.5 s after it.
 #[test]
 fn revise_moves_when_data_is_late() {

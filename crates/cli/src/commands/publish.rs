@@ -124,7 +124,7 @@ const SEGMENTS: core::ops::RangeInclusive<Duration> =
 /// How often it is said that an input gives nothing.
 const SILENCE: Duration = Duration::from_secs(5);
 /// Time for which the last frames of an input can be fetched after its end.
-const LINGER: Duration = Duration::from_secs(1);
+pub(super) const LINGER: Duration = Duration::from_secs(1);
 /// What the node keeps: the publisher answers from a cache of its own.
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";

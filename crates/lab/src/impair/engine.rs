@@ -214,7 +214,8 @@ impl Engine {
             port,
             last_seen: Instant::ZERO,
         };
-        self.by_address.insert((address, asked), self.clients_so_far);
+        self.by_address
+            .insert((address, asked), self.clients_so_far);
         self.clients.insert(self.clients_so_far, client);
         Some(self.clients_so_far)
     }

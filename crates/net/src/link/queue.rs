@@ -336,11 +336,7 @@ impl LinkReceiver {
     }
 
     /// Waits for frames, and sends those that the socket has room for. False once the face has ended and all frames are out.
-    pub(crate) async fn send_over(
-        &mut self,
-        socket: &UdpLink,
-        path: UdpPath,
-    ) -> io::Result<bool> {
+    pub(crate) async fn send_over(&mut self, socket: &UdpLink, path: UdpPath) -> io::Result<bool> {
         let may_send = |receiver: &mut Self| receiver.look(|_, link| !link.is_empty());
         if !self.wait_until(may_send).await {
             return Ok(false);

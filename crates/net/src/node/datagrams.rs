@@ -97,11 +97,7 @@ async fn carry_in(socket: &UdpLink, intake: &Intake) -> Result<(), SessionEnd> {
 }
 
 /// Sends what is queued until the face ends.
-async fn carry_out(
-    socket: &UdpLink,
-    path: UdpPath,
-    queue: &mut LinkReceiver,
-) -> io::Result<()> {
+async fn carry_out(socket: &UdpLink, path: UdpPath, queue: &mut LinkReceiver) -> io::Result<()> {
     while queue.send_over(socket, path).await? {}
     Ok(())
 }

@@ -15,7 +15,9 @@ use super::datagrams::serve_peer;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
 use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
-use crate::link::{Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue};
+use crate::link::{
+    Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue,
+};
 use crate::{Clock, FaceUri};
 
 /// How often faces are looked through for those that have ended.

@@ -13,9 +13,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::super::FIGURES_INTERVAL;
+use super::super::publish::LINGER;
 use super::super::publishing::{Figures, Happened, Manner, Publishing};
 use super::Told;
 use super::described::Described;
@@ -27,6 +28,8 @@ use crate::push::{Admitted, FIRST_FRAME, Gate, GateCounters, Pushed, Seen};
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// One that sends nothing for so long may be gone: pictures come many times as often.
 const SILENT_AFTER: Duration = Duration::from_millis(500);
+/// What ffmpeg holds when the pusher has left comes within this time.
+const MAX_REST: Duration = Duration::from_secs(2);
 /// Octets that are carried to ffmpeg at once.
 const READ_SIZE: usize = 1 << 16;
 
@@ -40,8 +43,8 @@ pub(super) struct Publication {
 }
 
 impl Publication {
-    /// Publishes what is pushed until the pusher leaves, and tells how it went. The name is free as soon as the pusher has left:
-    /// what ffmpeg still holds of a live stream is worth less than that the next one is taken.
+    /// Publishes what is pushed until the pusher leaves, and tells how it went. The last frames can be fetched after that, unless
+    /// another one comes for the name.
     pub(super) async fn run(self, pushed: Pushed) {
         let name = pushed.admitted.name().to_string();
         let seen = pushed.seen.clone();
@@ -119,7 +122,16 @@ impl Publication {
                     }
                 },
                 _ = tick.tick() => listed.set(publishing.figures().await),
-                left = &mut carrying => return Ok(left),
+                left = &mut carrying => {
+                    let begins_anew = pushed.seen.as_ref().is_some_and(|it| it.get().changed.is_some());
+                    let end = finish(&mut publishing, begins_anew);
+                    admitted.set_silent(true);
+                    tokio::select! {
+                        () = end => {}
+                        () = admitted.given_away() => {}
+                    }
+                    return Ok(left);
+                }
                 () = sleep_until(late_at), if !has_begun && !is_late => {
                     is_late = true;
                     self.tell_late(name, pushed.seen.as_ref()).await;
@@ -172,6 +184,16 @@ impl Publication {
     async fn tell(&self, sentence: String, object: Value) {
         // Nobody listens when the program ends.
         let _ = self.told.send(Told { sentence, object }).await;
+    }
+}
+
+/// Publishes what ffmpeg still holds. Whoever watches may fetch it for a while, unless the stream begins anew.
+async fn finish(publishing: &mut Publishing, begins_anew: bool) {
+    let rest = async { while !matches!(publishing.next().await, Happened::Over(_)) {} };
+    // What does not come by then is worth less than the place.
+    let is_over = timeout(MAX_REST, rest).await.is_ok();
+    if is_over && !begins_anew {
+        sleep(LINGER).await;
     }
 }
 

@@ -16,7 +16,7 @@ class Browser:
     """One browser for all cases. Pages are open one at a time, as those that are hidden show nothing."""
 
     def __init__(self):
-        self.turn, self.pushing = threading.Lock(), threading.Lock()
+        self.turn = threading.Lock()
         self.child, self.count, self.answers, self.changed = None, 0, {}, threading.Condition()
 
     def _start(self):

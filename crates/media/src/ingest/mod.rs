@@ -366,6 +366,9 @@ pub enum IngestError {
     /// The input failed after it was opened.
     #[error("the input failed: {0}")]
     Broken(String),
+    /// The input ended by another error, which says this.
+    #[error("{0}")]
+    Ended(String),
     /// A file is no rung of the ladder that the files are to make.
     #[error("{} cannot be published as it is: {why}", file.display())]
     NoRung {

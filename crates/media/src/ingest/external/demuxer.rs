@@ -377,11 +377,15 @@ impl Demuxer {
             self.unpacked = streams.iter().position(is_video).map(Unpacked::new);
         }
         let (mut first, has_ended) = self.first_packets(&streams);
-        if has_ended {
+        if first.is_empty() {
+            return Err(self.unreadable());
+        }
+        let description = self.described();
+        if has_ended && self.kind == Kind::Live {
             let error = self.unreadable();
+            let is_known = |said: &String| Attempt::after(said).is_some();
             // Sound may come before ffmpeg fails at the pictures.
-            let is_by_pictures = matches!(&error, IngestError::Unreadable { said, .. } if Attempt::after(said).is_some());
-            if first.is_empty() || self.kind == Kind::Live && is_by_pictures {
+            if matches!(&error, IngestError::Unreadable { said, .. } if is_known(said)) {
                 return Err(error);
             }
         }
@@ -399,7 +403,6 @@ impl Demuxer {
                 stream.decode_delay = stream.decode_delay.max(reorder_depth(pictures));
             }
         }
-        let description = self.described();
         if self.kind == Kind::File {
             self.continuity.gaps = Gaps::of_file(&description.format);
         }

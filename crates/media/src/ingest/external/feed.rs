@@ -20,6 +20,7 @@ use super::clock::{CaptureClock, Origin, Playback};
 use super::demuxer::{self, Demuxer, Opened, Packet, SILENCE};
 use super::form::{self, Form};
 use super::opener::{self, Attempt};
+use super::refusal;
 use super::size::SizeWatch;
 use super::transcoder::{PictureClock, Preparation, SoundClock, Transcoder};
 use super::{After, External, PAUSE, one_line, sound};
@@ -28,6 +29,7 @@ use crate::nut::{NutClass, NutStream};
 
 /// Key frames further apart than this are complained of: whoever joins waits for one.
 const MAX_GROUP: Duration = Duration::from_secs(2);
+const NO_KEY: &str = "it has no key frame to begin with";
 const TOO_SLOW: &str = "The encoders do not keep up: frames are left out up to the next key frame, counted as frames_lost in --stats. Choose \
                         fewer or smaller rungs with --ladder";
 
@@ -83,6 +85,7 @@ fn is_raw(description: &Description) -> bool {
 
 /// Carries packets to where they are published.
 pub(super) struct Feed {
+    input: Input,
     pace: Pace,
     /// Whether times count frames, whenever they come.
     is_raw: bool,
@@ -115,6 +118,8 @@ struct Kept {
     retry_at: Instant,
     /// Whether it was said that it does not keep up.
     has_told_overload: bool,
+    /// What one that failed said last.
+    failure: Option<String>,
 }
 
 impl Kept {
@@ -123,6 +128,7 @@ impl Kept {
             running: None,
             retry_at: Instant::now(),
             has_told_overload: false,
+            failure: None,
         }
     }
 
@@ -173,12 +179,15 @@ impl Kept {
             .fetch_add(1, Ordering::Relaxed);
         let sentence = format!("{}; starting it again", one_line(error));
         sink.tell(MediaEvent::Trouble(sentence));
+        if let IngestError::Encoder(said) = error {
+            self.failure = Some(said.clone());
+        }
     }
 
-    fn finish(self) {
-        if let Some(transcoder) = self.running {
-            transcoder.finish();
-        }
+    /// Lets it end. Returns what one that failed said last.
+    fn finish(self) -> Option<String> {
+        let failure = self.running.and_then(Transcoder::finish);
+        failure.or(self.failure)
     }
 }
 
@@ -196,6 +205,7 @@ impl Feed {
         } = input;
         let is_file = matches!(config.input, Input::File(_));
         Self {
+            input: config.input.clone(),
             pace: Pace::of(&config.input, opened),
             is_raw: !is_file && is_raw(&opened.description),
             clock: CaptureClock::default(),
@@ -314,17 +324,49 @@ impl Feed {
                 let packet = self.timed(packet, false, stop);
                 self.sound(packet, stream, &mut sound);
             }
+            let has_failed = pictures.failure.is_some() || sound.failure.is_some();
+            if has_failed && self.is_hopeless() {
+                demuxer.cut();
+                break;
+            }
         }
-        self.order.flush();
-        while let Some(stamp) = self.order.next() {
-            pictures.stamp(stamp);
-        }
-        pictures.finish();
-        sound.finish();
+        let lacks_key = video.is_some() && !group.has_begun();
+        self.finish(pictures, sound, lacks_key)?;
         match stop.load(Ordering::Relaxed) {
             true => Ok(()),
             false => demuxer.end(),
         }
+    }
+
+    /// Lets the encoders end.
+    ///
+    /// # Errors
+    /// If nothing could be decoded of a film.
+    fn finish(
+        &mut self,
+        pictures: Kept,
+        sound: Kept,
+        lacks_key: bool,
+    ) -> Result<(), IngestError> {
+        self.order.flush();
+        while let Some(stamp) = self.order.next() {
+            pictures.stamp(stamp);
+        }
+        let failure = pictures.finish().or(sound.finish());
+        let failure = failure.or(lacks_key.then(|| NO_KEY.to_owned()));
+        match failure.filter(|_| self.is_hopeless()) {
+            None => Ok(()),
+            Some(said) => Err(IngestError::Unreadable {
+                said: refusal::reason(&self.input, &said),
+                input: self.input.to_string(),
+            }),
+        }
+    }
+
+    /// Returns whether an encoder that failed would fail again: it is fed by a film, of which nothing could be decoded so far.
+    fn is_hopeless(&self) -> bool {
+        matches!(self.pace, Pace::File(..))
+            && self.sink.counters.encoded.load(Ordering::Relaxed) == 0
     }
 
     /// Has the clock learn from the first packets, of which so many are skipped; numbers are those of the streams of pictures and sound.

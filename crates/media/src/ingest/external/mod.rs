@@ -195,7 +195,7 @@ impl External {
                 .err()
                 .map(|it| it.to_string());
             for stream in kinds.into_iter().flatten() {
-                let error = error.clone().map(IngestError::Broken);
+                let error = error.clone().map(IngestError::Ended);
                 sink.tell(MediaEvent::Ended { stream, error });
             }
         });

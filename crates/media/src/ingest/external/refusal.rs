@@ -7,12 +7,19 @@ use std::path::Path;
 use super::super::source::Input;
 
 /// Messages of ffmpeg, and their meanings.
-const MEANINGS: [(&str, &str); 8] = [
+const MEANINGS: [(&str, &str); 12] = [
     ("exceeds max_streams", "it has more than 1000 streams"),
     ("width is not set", "its pictures have no valid size"),
     ("dimensions not set", "its pictures have no valid size"),
     ("Picture size", "its pictures have no valid size"),
     ("No decoder", "this ffmpeg has no decoder for it"),
+    ("Decoder (codec", "this ffmpeg has no decoder for it"),
+    (
+        "Error while opening decoder",
+        "this ffmpeg cannot decode it",
+    ),
+    ("Error while decoding", "what is in it cannot be decoded"),
+    ("sample rate not set", "its sound does not say what it is"),
     ("Connection refused", "nobody answers there"),
     ("Server returned", "the server does not give it"),
     (
@@ -20,6 +27,8 @@ const MEANINGS: [(&str, &str); 8] = [
         "it has no format that ffmpeg knows, or is damaged",
     ),
 ];
+/// Begins advice that does not help here.
+const ADVICE: &str = "Consider increasing";
 /// An MP4 without an index.
 const NO_INDEX: &str = "moov atom not found";
 
@@ -29,7 +38,8 @@ pub(super) fn reason(input: &Input, said: &str) -> String {
         Input::File(path) => Some(path.as_path()),
         _ => None,
     };
-    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let is_told = |line: &&str| !line.is_empty() && !line.starts_with(ADVICE);
+    let lines = || said.lines().map(str::trim).filter(is_told);
     let known = MEANINGS
         .iter()
         .find_map(|(words, meaning)| Some((lines().find(|it| it.contains(words))?, *meaning)));

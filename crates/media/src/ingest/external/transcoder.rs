@@ -160,15 +160,16 @@ impl Transcoder {
         }
     }
 
-    /// Lets it encode what it has taken, and end.
-    pub(super) fn finish(self) {
+    /// Lets it encode what it has taken, and end. Returns what it said last if it failed.
+    pub(super) fn finish(self) -> Option<String> {
         let Self {
             mut process,
             packets,
             ..
         } = self;
         drop(packets);
-        process.finish();
+        let (has_succeeded, said) = process.finish();
+        (!has_succeeded).then_some(said)
     }
 }
 

@@ -192,7 +192,9 @@ def shown_size(stream):
 def colours(case, source, film, is_copy, verdict):
     """Judges the tags of colours: a copy keeps them; what is encoded of HDR is BT.709; else, what is tagged stays so."""
     for tag in ("color_primaries", "color_transfer", "color_space", "color_range"):
-        said, found = (it.video.get(tag, "unknown") for it in (source, film))
+        # Without a word the range is the limited one.
+        unsaid = "tv" if tag == "color_range" else "unknown"
+        said, found = (it.video.get(tag, unsaid) for it in (source, film))
         if case.is_hdr and not is_copy:
             wanted = {"color_transfer": "bt709", "color_primaries": "bt709", "color_space": "bt709", "color_range": "tv"}[tag]
             if found != wanted:

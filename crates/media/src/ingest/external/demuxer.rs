@@ -56,6 +56,8 @@ const PACKED: [&[u8]; 5] = [b"FMP4", b"XVID", b"DIVX", b"DX50", b"MP4V"];
 /// Pictures that are listened to at least, and at most.
 const MIN_PICTURES: usize = 2;
 const MAX_PICTURES: usize = 16;
+/// Longest wait for the stream of a film that its reader hands over later than the other.
+const BEHIND: Duration = Duration::from_millis(200);
 /// Time between two packets of which the second had not come yet when the first did.
 const WAITED: Duration = Duration::from_millis(10);
 /// Longest wait for the description that ffmpeg prints, and the polling interval.
@@ -494,6 +496,17 @@ impl Demuxer {
     fn receive(&mut self, wait: Duration) -> Result<Packet, RecvTimeoutError> {
         if let Some(merge) = &mut self.merge {
             merge.fill(self.packets.try_iter());
+            // All of a film is there, or is being encoded.
+            if self.kind == Kind::File {
+                let until = Instant::now() + BEHIND;
+                while merge.lacks_one() {
+                    let left = until.saturating_duration_since(Instant::now());
+                    match self.packets.recv_timeout(left) {
+                        Ok(packet) => merge.push(packet),
+                        Err(_) => merge.give_up(),
+                    }
+                }
+            }
             if let Some(packet) = merge.pop() {
                 return Ok(packet);
             }

@@ -342,12 +342,7 @@ impl Feed {
     ///
     /// # Errors
     /// If nothing could be decoded of a film.
-    fn finish(
-        &mut self,
-        pictures: Kept,
-        sound: Kept,
-        lacks_key: bool,
-    ) -> Result<(), IngestError> {
+    fn finish(&mut self, pictures: Kept, sound: Kept, lacks_key: bool) -> Result<(), IngestError> {
         self.order.flush();
         while let Some(stamp) = self.order.next() {
             pictures.stamp(stamp);

@@ -15,7 +15,12 @@ pub(super) struct Merge {
     streams: BTreeMap<usize, VecDeque<Packet>>,
     waiting: usize,
     octets: usize,
+    /// Whether one of the streams was waited for in vain since it last came.
+    has_given_up: bool,
 }
+
+/// Streams that are merged: pictures and sound.
+const STREAMS: usize = 2;
 
 impl Merge {
     const fn has_room(&self) -> bool {
@@ -31,11 +36,26 @@ impl Merge {
         }
     }
 
-    fn push(&mut self, packet: Packet) {
+    /// Returns whether a stream is behind, and is worth waiting for.
+    pub(super) fn lacks_one(&self) -> bool {
+        !self.has_given_up && self.has_room() && self.streams_here() < STREAMS
+    }
+
+    fn streams_here(&self) -> usize {
+        self.streams.values().filter(|it| !it.is_empty()).count()
+    }
+
+    /// Waits no longer for the stream that is behind, until it comes.
+    pub(super) const fn give_up(&mut self) {
+        self.has_given_up = true;
+    }
+
+    pub(super) fn push(&mut self, packet: Packet) {
         self.waiting += 1;
         self.octets += packet.payload.len();
         let stream = self.streams.entry(packet.stream).or_default();
         stream.push_back(packet);
+        self.has_given_up &= self.streams_here() < STREAMS;
     }
 
     /// Returns the packet that is decoded first. Those of one stream keep their order.
@@ -77,6 +97,27 @@ mod tests {
         let expected = [(0, 0), (1, 0), (0, 40), (1, 60), (1, 50), (0, 80), (1, 90)];
         assert_eq!(found, expected);
         assert_eq!((merge.waiting, merge.octets), (0, 0));
+    }
+
+    /// Sound is behind, and waited for once: then not until it has come again.
+    #[test]
+    fn a_stream_that_is_behind_is_waited_for_once() {
+        let mut merge = Merge::default();
+        merge.push(packet(0, 0));
+        assert!(merge.lacks_one());
+        merge.give_up();
+        assert!(merge.pop().is_some());
+        merge.push(packet(0, 0));
+        assert!(!merge.lacks_one());
+        merge.push(packet(1, 20));
+        assert!(!merge.lacks_one());
+        assert_eq!(
+            [0, 20].map(|_| merge.pop().map(|it| it.dts)),
+            [Some(0), Some(20)]
+        );
+        assert!(merge.lacks_one());
+        (1..=MAX_WAITING as u64).for_each(|number| merge.push(packet(0, number * 40)));
+        assert!(!merge.lacks_one());
     }
 
     #[test]

@@ -44,11 +44,13 @@ class Tools:
 
 
 def stream(probed, kind):
-    """The first stream of the kind that is no attached picture, and whose codec ffmpeg knows; None if there is none."""
-    for found in probed.get("streams", []):
+    """The first stream of the kind that is no attached picture, and whose codec ffmpeg knows; None if there is none. Its `place` is how ffmpeg
+    names it: streams of other kinds have other numbers in other versions."""
+    of_kind = [found for found in probed.get("streams", []) if found.get("codec_type") == kind]
+    for number, found in enumerate(of_kind):
         is_poster = found.get("disposition", {}).get("attached_pic") == 1
-        if found.get("codec_type") == kind and "codec_name" in found and not is_poster:
-            return found
+        if "codec_name" in found and not is_poster:
+            return found | {"place": f"{kind[0]}:{number}"}
     return None
 
 
@@ -75,7 +77,7 @@ class Film:
     @property
     def video_map(self):
         """The stream's specifier for ffmpeg."""
-        return f"0:{self.video['index']}"
+        return f"0:{self.video['place']}"
 
     def _read(self, tools):
         # One process for both: of streams that it does not read, ffmpeg leaves the times out of the file's beginning.
@@ -89,7 +91,7 @@ class Film:
         if self.audio:
             # Gaps become silence, so that the place of a sample is its time.
             filters = f"aresample={tone.RATE}:async=1:min_hard_comp=0.02:first_pts=0"
-            arguments += ["-map", f"0:{self.audio['index']}", "-af", filters, "-ac", "1", "-ar", tone.RATE]
+            arguments += ["-map", f"0:{self.audio['place']}", "-af", filters, "-ac", "1", "-ar", tone.RATE]
             arguments += ["-c:a", "pcm_s16le", "-f", "s16le", sound]
         lines = tools.run(arguments, check=False).decode().splitlines()
         self.times = [int(line.split(",")[2]) / 1e6 for line in lines if line and line[0] != "#"]
@@ -132,8 +134,8 @@ def similarity(tools, source, film, pairs, filters):
 
     first, second = chosen([pair[1] for pair in pairs]), chosen([pair[0] for pair in pairs])
     graph = (
-        f"[0:{film.video['index']}]{first},format=yuv420p[film];"
-        f"[1:{source.video['index']}]{filters}{second},scale={size}:flags=bilinear,setsar=1,format=yuv420p[source];"
+        f"[0:{film.video['place']}]{first},format=yuv420p[film];"
+        f"[1:{source.video['place']}]{filters}{second},scale={size}:flags=bilinear,setsar=1,format=yuv420p[source];"
         f"[film][source]psnr=stats_file={escaped(log)}[out]"
     )
     arguments = ["-i", film.path, "-i", source.path, "-filter_complex", graph, "-map", "[out]", "-fps_mode", "passthrough"]

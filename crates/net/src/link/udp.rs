@@ -389,6 +389,40 @@ mod tests {
         assert_eq!(joinable(&frames(&[8_800; 10]), 64), 7);
     }
 
+    /// On loopback an answer takes no time: one that does not come by then never does.
+    const MAX_WAIT: Duration = Duration::from_secs(5);
+
+    /// A peer that is connected to one of this machine's addresses takes answers from that address alone: from the listener of all of
+    /// them, and from a socket for this peer.
+    #[tokio::test]
+    #[cfg(target_os = "linux")]
+    async fn answers_leave_from_where_the_peer_asked() {
+        let listener = UdpLink::bind("0.0.0.0:0".parse().unwrap()).unwrap();
+        let port = listener.local_address().unwrap().port();
+        let counters = LinkCounters::default();
+        for asked in ["127.0.0.1", "127.0.0.2"] {
+            let peer = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+            peer.connect((asked, port)).await.unwrap();
+            peer.send(b"asks").await.unwrap();
+            let path = loop {
+                listener.readable().await.unwrap();
+                let received = listener.try_receive(&counters).unwrap();
+                if let Some(&(path, _)) = received.batches.first() {
+                    break path;
+                }
+            };
+            assert_eq!(path.local, Some(asked.parse().unwrap()));
+            let (own, _) = listener.beside(path).unwrap();
+            let frames = [Bytes::from_static(b"answers")];
+            let mut buffer = [0; 16];
+            for link in [&listener, &own] {
+                assert_eq!(link.try_send(path, &frames, &counters), 1);
+                let answer = tokio::time::timeout(MAX_WAIT, peer.recv(&mut buffer));
+                assert_eq!(answer.await.unwrap().unwrap(), frames[0].len());
+            }
+        }
+    }
+
     #[test]
     fn joined_datagrams_are_cut_at_the_stride() {
         let mut buffers = ReceiveBuffers::default();

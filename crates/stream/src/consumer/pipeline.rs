@@ -297,10 +297,6 @@ impl Pipeline {
             // Too many, if they exist at all.
             self.skip_to(class, number);
         }
-        // A key frame earlier than the catalogue states: what is missing of it is not waited for until then.
-        if advance != Advance::Refused && self.expected_at(class, number) > now {
-            self.on_arrival(now, class, number);
-        }
         advance
     }
 
@@ -418,24 +414,6 @@ mod tests {
         assert_eq!(demand(ms(120), Duration::ZERO, ms(40)), 3);
         assert_eq!(demand(Duration::ZERO, Duration::ZERO, ms(40)), 1);
         assert_eq!(demand(ms(1), ms(1), Duration::ZERO), 2_000_000);
-    }
-
-    /// Key 8 should come a second after key 7. A delta sample that tells of it after 200 ms says that it is published: it is expected at
-    /// once, and key 9 a second later. What is too far ahead to be believed changes nothing.
-    #[test]
-    fn a_key_sample_that_is_published_early_is_expected_at_once() {
-        let mut pipeline = pipeline();
-        pipeline.start(at(0), SampleClass::Key, 7, 7);
-        assert_eq!(pipeline.expected_at(SampleClass::Key, 8), at(1_000));
-        let refused = pipeline.on_published(at(100), SampleClass::Key, 5_000, ms(100));
-        assert_eq!(refused, Advance::Refused);
-        assert_eq!(pipeline.expected_at(SampleClass::Key, 8), at(1_000));
-        pipeline.on_published(at(200), SampleClass::Key, 8, ms(100));
-        let expected = [8, 9].map(|key| pipeline.expected_at(SampleClass::Key, key));
-        assert_eq!(expected, [at(200), at(1_200)]);
-        // It comes later than it should have, which moves nothing.
-        pipeline.on_published(at(1_500), SampleClass::Key, 9, ms(100));
-        assert_eq!(pipeline.expected_at(SampleClass::Key, 9), at(1_200));
     }
 
     /// DRD 60 ms, period 40 ms, margin one period: λ = ⌈100/40⌉ = 3.

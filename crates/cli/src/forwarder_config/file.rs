@@ -15,7 +15,7 @@ use namecast_forward::{
 };
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{
-    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig,
+    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig, UnixAccess,
 };
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{Bitrate, ByteSize, Duration};
@@ -65,6 +65,8 @@ struct Listen {
     udp: Option<Vec<Spanned<String>>>,
     tcp: Option<Vec<Spanned<String>>>,
     unix: Option<Vec<PathBuf>>,
+    unix_mode: Option<Spanned<String>>,
+    unix_group: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -331,6 +333,18 @@ impl Reading<'_> {
         addresses.flatten().collect()
     }
 
+    /// Reads the permission bits of a file.
+    fn mode(&mut self, written: &Spanned<String>) -> Option<u32> {
+        let text = written.get_ref();
+        let mode = u32::from_str_radix(text, 8).ok();
+        let mode = mode.filter(|mode| *mode <= 0o777);
+        if mode.is_none() {
+            let message = format!("'{text}': expected octal permissions, as in \"0666\"");
+            self.object(written.span(), message);
+        }
+        mode
+    }
+
     /// Sets a bound, which has to be at least so much.
     pub(super) fn set(&mut self, bound: &mut usize, written: Option<Spanned<usize>>, least: usize) {
         self.set_within(bound, written, least..=MAX_BOUND);
@@ -397,6 +411,10 @@ impl Reading<'_> {
         let strategies = strategies
             .filter_map(|strategy| self.strategy(strategy))
             .collect();
+        let unix_access = UnixAccess {
+            mode: file.listen.unix_mode.and_then(|mode| self.mode(&mode)),
+            group: file.listen.unix_group,
+        };
         Settings {
             node,
             cache: Cache {
@@ -406,6 +424,7 @@ impl Reading<'_> {
             udp: self.addresses(file.listen.udp),
             tcp: self.addresses(file.listen.tcp),
             unix: file.listen.unix,
+            unix_access,
             multicast,
             ethernet,
             interface_timeout,

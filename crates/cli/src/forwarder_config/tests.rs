@@ -64,7 +64,7 @@ fn the_documented_examples_are_right() {
 fn what_is_written_takes_effect() {
     let text = r#"
         threads = 3
-        listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
+        listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"], unix-mode = "0660", unix-group = "ndn" }
         udp = { reliability = true, mtu = 1200, loopback-mtu = 2000, idle-timeout = "1m", keep-alive = "25s", max-faces = 9, own-sockets = 8, loopback-is-local = false }
         faces = { congestion = "codel", extension-fields = "off" }
         content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
@@ -77,6 +77,11 @@ fn what_is_written_takes_effect() {
     assert_eq!((settings.udp.len(), settings.tcp.len()), (0, 1));
     assert_eq!(settings.tcp[0].to_string(), "[::1]:7000");
     assert_eq!(settings.unix, Some(vec![PathBuf::from("/tmp/n")]));
+    let access = UnixAccess {
+        mode: Some(0o660),
+        group: Some("ndn".to_owned()),
+    };
+    assert_eq!(settings.unix_access, access);
     let cache = Cache {
         admits: false,
         serves: true,

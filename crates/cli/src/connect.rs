@@ -59,6 +59,9 @@ impl Connect {
                 tracing::info!(%uri, "connected");
                 Ok(Chosen { uri, face })
             }
+            Err(reason) if reason.contains("Permission denied") => bail!(
+                "cannot connect to the forwarder at {uri}{by}: {reason}; have its operator set unix-mode or unix-group of [listen], or name another with --connect"
+            ),
             Err(reason) => bail!(
                 "no forwarder at {uri}{by}: {reason}; start one with namecast forwarder, or name another with --connect"
             ),

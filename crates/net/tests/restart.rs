@@ -197,7 +197,10 @@ async fn a_unix_socket_has_the_permissions_that_were_asked_for() {
         assert_eq!(found & 0o777, mode);
         drop(std::os::unix::net::UnixStream::connect(&path).unwrap());
         drop(listener);
-        eventually("the socket is removed", async || (!path.exists()).then_some(())).await;
+        eventually("the socket is removed", async || {
+            (!path.exists()).then_some(())
+        })
+        .await;
     }
     let access = UnixAccess {
         group: Some("no-such-group".to_owned()),

@@ -65,6 +65,19 @@ pub fn print_line(line: impl Display) -> anyhow::Result<()> {
     print(format_args!("{line}\n"))
 }
 
+/// An error and its causes, each once: errors of libraries often name their cause themselves.
+pub fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// Prints a line to standard error, where nobody has to listen.
 pub fn print_error(line: impl Display) {
     let _ = standard_error::writer().write_all(format!("{line}\n").as_bytes());

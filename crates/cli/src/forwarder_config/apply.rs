@@ -4,6 +4,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use namecast_command::report::causes;
 use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
 use namecast_net::{FaceId, FaceUri, ListenError, Listener, Node, UnixAccess};
 
@@ -122,7 +123,9 @@ impl Settings {
             }
             None => match listen_usual(node, &self.unix_access).await {
                 Ok(listener) => listeners.unix.push(listener),
-                Err(error) => listeners.remarks.push(format!("no Unix socket: {error:#}")),
+                Err(error) => listeners
+                    .remarks
+                    .push(format!("no Unix socket: {}", causes(&error))),
             },
         }
         Ok(())

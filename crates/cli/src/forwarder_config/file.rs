@@ -9,6 +9,7 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use namecast_command::report::causes;
 use namecast_command::source::{Problem, Problems, Sources};
 use namecast_forward::{
     CachePolicy, InterestRate, MIN_MTU, NamedHop, StrategyKind, UnsolicitedData,
@@ -56,7 +57,7 @@ struct File {
     #[serde(rename = "route")]
     routes: Vec<Route>,
     #[serde(rename = "strategy")]
-    strategies: Vec<Strategy>,
+    strategies: Vec<Spanned<Strategy>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -407,10 +408,7 @@ impl Reading<'_> {
         let routes = routes
             .filter_map(|route| self.route(&known, route))
             .collect();
-        let strategies = file.strategies.into_iter();
-        let strategies = strategies
-            .filter_map(|strategy| self.strategy(strategy))
-            .collect();
+        let strategies = self.strategies(file.strategies);
         let unix_access = UnixAccess {
             mode: file.listen.unix_mode.and_then(|mode| self.mode(&mode)),
             group: file.listen.unix_group,
@@ -499,7 +497,7 @@ impl Reading<'_> {
 
     pub(super) fn certificate(&self, path: &Path) -> Result<Certificate, String> {
         let certificate = certificate_file::read(&self.beside(path));
-        certificate.map_err(|error| format!("{error:#}"))
+        certificate.map_err(|error| causes(&error))
     }
 
     fn mtu(&mut self, written: Option<Spanned<usize>>) -> Option<usize> {
@@ -530,6 +528,22 @@ impl Reading<'_> {
             cost: route.cost,
             flags: inherit | capture,
         })
+    }
+
+    /// Reads the strategies, of which a prefix has one.
+    fn strategies(&mut self, written: Vec<Spanned<Strategy>>) -> Vec<(Name, StrategyKind)> {
+        let mut strategies: Vec<(Name, StrategyKind)> = Vec::new();
+        for strategy in written {
+            let place = strategy.span();
+            let Some((prefix, kind)) = self.strategy(strategy.into_inner()) else {
+                continue;
+            };
+            match strategies.iter().any(|(known, _)| *known == prefix) {
+                true => self.object(place, format!("{prefix} has a strategy already: keep one")),
+                false => strategies.push((prefix, kind)),
+            }
+        }
+        strategies
     }
 
     fn strategy(&mut self, strategy: Strategy) -> Option<(Name, StrategyKind)> {

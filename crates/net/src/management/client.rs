@@ -158,6 +158,17 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, ClientError> {
+        let done = self.signed_until_accepted(verb, parameters).await?;
+        // The answer to a command with a long name leaves it out.
+        let name = done.name.or_else(|| parameters.name.clone());
+        Ok(ControlParameters { name, ..done })
+    }
+
+    async fn signed_until_accepted(
+        &mut self,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, ClientError> {
         let mut pause = AGAIN_PAUSE;
         for _ in 0..MAX_AGAIN {
             let done = self

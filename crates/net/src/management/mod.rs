@@ -384,7 +384,8 @@ impl Refused {
     }
 }
 
-/// Signs an answer. The name of a command has its parameters, so they are left out where both do not fit into a packet.
+/// Signs an answer. The name of a command has its parameters: where both do not fit into a packet, names are left out of the
+/// answer.
 fn respond(name: &Name, content_type: ContentType, response: &ControlResponse) -> Data {
     let sign = |response: &ControlResponse| {
         Data::builder(name.clone())
@@ -397,7 +398,12 @@ fn respond(name: &Name, content_type: ContentType, response: &ControlResponse) -
     match data.wire().len() <= MAX_PACKET_SIZE {
         true => data,
         false => sign(&ControlResponse {
-            parameters: ControlParameters::default(),
+            parameters: ControlParameters {
+                name: None,
+                strategy: None,
+                uri: None,
+                ..response.parameters.clone()
+            },
             ..response.clone()
         }),
     }

@@ -89,7 +89,7 @@ struct CommandKey {
 }
 
 impl CommandKey {
-    /// Takes note of a command, so that it is refused from now on.
+    /// Records a command, so that it is refused from now on.
     fn remember(&mut self, time: Timestamp, nonce: &Bytes, bound: usize) -> Result<(), Refusal> {
         if time <= self.floor {
             return Err(Refusal::Old);

@@ -303,7 +303,7 @@ impl FileSpec {
         }?;
         if topology.nodes.is_empty() {
             let expected = match self.format {
-                FileFormat::RocketfuelMap => "a router within the radius that 'map' asks for",
+                FileFormat::RocketfuelMap => "a router within the radius that 'map' allows",
                 _ => "a node",
             };
             return Err(text::end_error(source.text, source.file, expected));

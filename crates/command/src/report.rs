@@ -253,6 +253,18 @@ pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_cause_that_an_error_names_itself_is_named_once() {
+        let cause = anyhow::anyhow!("disk full");
+        let named = cause.context("cannot write x: disk full");
+        assert_eq!(causes(&named), "cannot write x: disk full");
+        let apart = anyhow::anyhow!("disk full").context("cannot write x");
+        assert_eq!(
+            causes(&apart.context("no copy")),
+            "no copy: cannot write x: disk full"
+        );
+    }
+
     /// Every character there is: what is escaped is what terminals obey or what turns the direction, and nothing else.
     #[test]
     fn each_character_is_printed_or_escaped() {

@@ -42,7 +42,11 @@ grep -aq '<title>Namecast' "$tree/usr/bin/namecast" || fail "the page is not in 
 "$binary" generate "$tree/usr/share"
 mv "$tree/usr/share/zsh/site-functions" "$tree/usr/share/zsh/vendor-completions"
 gzip -9n "$tree"/usr/share/man/man1/*
-"$binary" forwarder --print-config >"$tree/etc/namecast/forwarder.toml"
+# The service serves applications of all users, as NFD does.
+"$binary" forwarder --print-config |
+  sed -e 's|^# unix = .*|unix = ["/run/namecast/forwarder.sock", "/run/nfd/nfd.sock"]|' -e 's|^# unix-mode = |unix-mode = |' \
+    >"$tree/etc/namecast/forwarder.toml"
+grep -q '^unix-mode = "0666"' "$tree/etc/namecast/forwarder.toml" || fail "the default configuration has no line '# unix-mode = \"0666\"'"
 install -m 644 packaging/systemd/namecast-forwarder.service "$tree/usr/lib/systemd/system/"
 install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/grafana/namecast.json "$tree/usr/share/doc/namecast/"
 tar -C "$tree" --owner=0 --group=0 -cJf "$out/$name.tar.xz" etc usr

@@ -21,7 +21,7 @@ export PACKAGE=$package ROOT=$root
 unshare --user --map-root-user --mount --net --pid --fork --kill-child bash -euo pipefail <<'INSIDE'
 fail() { printf '[package] %s\n' "$*" >&2; exit 1; }
 ip link set lo up
-mkdir -p "$ROOT"/{var/lib/dpkg/info,var/lib/dpkg/updates,var/lib/namecast,run/namecast,tmp,usr}
+mkdir -p "$ROOT"/{var/lib/dpkg/info,var/lib/dpkg/updates,var/lib/namecast,run/namecast,run/nfd,tmp,usr}
 : >"$ROOT/var/lib/dpkg/status"
 # What the package depends on is this machine's.
 dpkg --root="$ROOT" --force-depends --force-not-root --force-script-chrootless --log=/dev/null --install "$PACKAGE" >"$ROOT/dpkg.log" 2>&1 </dev/null ||
@@ -50,6 +50,9 @@ for _ in $(seq 100); do
 done
 [ -s "$ROOT/tmp/status" ] || { cat "$ROOT/tmp/asked" "$ROOT/tmp/log" >&2; fail "the service does not answer"; }
 grep -q 'Configuration: /etc/namecast/forwarder.toml' "$ROOT/tmp/log" || fail "the service did not say which file it read"
+for socket in namecast/forwarder.sock nfd/nfd.sock; do
+  [ "$(stat -c %a "$ROOT/run/$socket")" = 666 ] || fail "other users may not connect to /run/$socket"
+done
 http() { exec 3<>/dev/tcp/127.0.0.1/8080; printf 'GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n' "$1" >&3; cat <&3; }
 http / | grep -q '<title>Namecast' || fail "the service has no page"
 http /health | tail -n 1 | grep -qx ok || fail "the service is not well: $(http /health | tail -n 1)"

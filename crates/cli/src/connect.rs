@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
+use namecast_command::report::print_error;
 use namecast_net::{DEFAULT_PORT, FaceId, FaceUri, LinkState, Node};
 
-use crate::places;
+use crate::{network_namespace, places};
 
 /// Where NFD and ndnd listen.
 const OTHERS: [&str; 3] = [
@@ -58,6 +59,9 @@ impl Connect {
                 tracing::info!(%uri, "connected");
                 Ok(Chosen { uri, face })
             }
+            Err(reason) if reason.contains("Permission denied") => bail!(
+                "cannot connect to the forwarder at {uri}{by}: {reason}; have its operator set unix-mode or unix-group of [listen], or name another with --connect"
+            ),
             Err(reason) => bail!(
                 "no forwarder at {uri}{by}: {reason}; start one with namecast forwarder, or name another with --connect"
             ),
@@ -156,14 +160,29 @@ fn anywhere() -> FaceUri {
     FaceUri::Tcp(([127, 0, 0, 1], DEFAULT_PORT).into())
 }
 
-/// Finds a forwarder on this machine; else says what was tried.
+/// Finds a forwarder on this machine, first of this network namespace; else says what was tried.
 async fn discover(node: &Node) -> anyhow::Result<Result<Chosen, Vec<String>>> {
-    let own = places::forwarder_socket().ok();
-    let sockets = own.into_iter().chain(OTHERS.map(PathBuf::from));
+    let of_network = places::forwarder_socket_of_network().filter(|path| path.exists());
+    let own = of_network
+        .into_iter()
+        .chain(places::forwarder_socket().ok());
+    let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
+    for path in own.chain(OTHERS.map(PathBuf::from)) {
+        match network_namespace::is_elsewhere(&path).await {
+            true => elsewhere.push((FaceUri::Unix(path), true)),
+            false => here.push((FaceUri::Unix(path), false)),
+        }
+    }
+    here.push((anywhere(), false));
     let mut tried = Vec::new();
-    for uri in sockets.map(FaceUri::Unix).chain([anywhere()]) {
+    for (uri, is_elsewhere) in here.into_iter().chain(elsewhere) {
         if let Ok(face) = try_to_reach(node, &uri).await? {
             tracing::info!(%uri, "found a forwarder");
+            if is_elsewhere {
+                print_error(format_args!(
+                    "Using the forwarder at {uri}, which runs in another network namespace or container; --connect names another"
+                ));
+            }
             return Ok(Ok(Chosen { uri, face }));
         }
         tried.push(uri.to_string());

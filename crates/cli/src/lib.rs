@@ -19,6 +19,7 @@ mod hls;
 mod key_check;
 mod known_keys;
 pub mod manage;
+mod network_namespace;
 mod page_server;
 mod places;
 pub mod push;

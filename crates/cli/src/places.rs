@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 
+use crate::network_namespace;
+
 /// `$XDG_DATA_HOME/namecast`, or below `~/.local/share`.
 pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
     let data = set("XDG_DATA_HOME").map(PathBuf::from);
@@ -30,6 +32,13 @@ pub(crate) fn forwarder_socket() -> anyhow::Result<PathBuf> {
         None => data_directory()?,
     };
     Ok(directory.join("forwarder.sock"))
+}
+
+/// The same for a forwarder in a network namespace of its own, while one in another namespace has that place.
+pub(crate) fn forwarder_socket_of_network() -> Option<PathBuf> {
+    let number = network_namespace::own()?;
+    let usual = forwarder_socket().ok()?;
+    Some(usual.with_file_name(format!("forwarder-net{number}.sock")))
 }
 
 /// The user's home directory, if there is one.

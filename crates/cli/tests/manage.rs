@@ -387,10 +387,13 @@ fn where_keys_are_configured_others_may_register_and_no_more() {
     let _forwarder = forwarder(home, "--config forwarder.toml");
     // What the file says needs no key.
     assert_eq!(routes(&json(home, "route list")), [("/far", 255, 0, 1)]);
-    for command in ["cs erase /", "cs erase / --sign-as /somebody"] {
+    for (command, advice) in [
+        ("cs erase /", "--sign-as NAME"),
+        ("cs erase / --sign-as /somebody", "'namecast key /somebody'"),
+    ] {
         let refused = refused(home, command);
         assert!(
-            refused.contains("403") && refused.contains("--sign-as"),
+            refused.contains("403") && refused.contains(advice),
             "{refused}"
         );
     }

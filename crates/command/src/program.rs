@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use crate::report::{OutputClosed, print_error, printable_lines};
+use crate::report::{OutputClosed, causes, print_error, printable_lines};
 use crate::standard_error;
 
 /// What a program logs, and how.
@@ -75,7 +75,7 @@ pub fn execute(
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<OutputClosed>() => ExitCode::SUCCESS,
         Err(error) => {
-            let text = format!("{error:#}");
+            let text = causes(&error);
             print_error(format_args!("namecast: {}", printable_lines(&text)));
             failure(&error)
         }

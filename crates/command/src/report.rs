@@ -65,6 +65,19 @@ pub fn print_line(line: impl Display) -> anyhow::Result<()> {
     print(format_args!("{line}\n"))
 }
 
+/// An error and its causes, each once: errors of libraries often name their cause themselves.
+pub fn causes(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text.push_str(": ");
+            text.push_str(&cause);
+        }
+    }
+    text
+}
+
 /// Prints a line to standard error, where nobody has to listen.
 pub fn print_error(line: impl Display) {
     let _ = standard_error::writer().write_all(format!("{line}\n").as_bytes());
@@ -239,6 +252,18 @@ pub fn columns<const N: usize>(rows: &[[String; N]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_that_an_error_names_itself_is_named_once() {
+        let cause = anyhow::anyhow!("disk full");
+        let named = cause.context("cannot write x: disk full");
+        assert_eq!(causes(&named), "cannot write x: disk full");
+        let apart = anyhow::anyhow!("disk full").context("cannot write x");
+        assert_eq!(
+            causes(&apart.context("no copy")),
+            "no copy: cannot write x: disk full"
+        );
+    }
 
     /// Every character there is: what is escaped is what terminals obey or what turns the direction, and nothing else.
     #[test]

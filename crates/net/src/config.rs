@@ -180,8 +180,7 @@ pub struct ManagementConfig {
     /// How far the time in a command's signature may be from this node's (NFD: 120 s).
     #[default(Duration::from_secs(120))]
     pub time_grace: Duration,
-    /// Nonces of digest-signed commands that are remembered to refuse replays (NFD: 1000). Of each key the time of its last
-    /// command is.
+    /// Commands of each key, and of those signed with a digest, that are remembered to refuse replays (NFD: 1000).
     #[default(1_000)]
     pub max_nonces: usize,
     /// How a routing daemon on this machine is told what applications register; none: it is not, as with NFD.

@@ -2,8 +2,10 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
+
+use nix::net::if_::if_nametoindex;
 
 use crate::MacAddress;
 use crate::host::{DEFAULT_PORT, Host, split_port};
@@ -18,6 +20,7 @@ const SECURE_WEBSOCKET_PORT: u16 = 443;
 /// | form                      | meaning                                     |
 /// |---------------------------|---------------------------------------------|
 /// | `udp4://127.0.0.1:6363`   | UDP; `udp6://[::1]:6363`, `udp://` also read |
+/// | `udp6://[fe80::1%eth0]:6363`| a neighbour on an interface; `%25eth0` and numbers also read |
 /// | `udp4://224.0.23.170:56363`| all that joined a group                    |
 /// | `tcp4://127.0.0.1:6363`   | TCP; `tcp6://`, `tcp://` also read           |
 /// | `udp://router.example:6363`| a host by name, looked up at each connection; `udp4`, `udp6`, `tcp`, `tcp4`, `tcp6` too |
@@ -88,6 +91,22 @@ impl FaceUri {
         }
     }
 
+    /// Why no peer can be at this address, if so.
+    pub fn obstacle(&self) -> Option<&'static str> {
+        let (port, is_wildcard) = match self {
+            Self::Udp(address) | Self::Tcp(address) => {
+                (address.port(), address.ip().to_canonical().is_unspecified())
+            }
+            Self::Host(host) => (host.port, false),
+            _ => return None,
+        };
+        match (port, is_wildcard) {
+            (0, _) => Some("expected a port from 1 to 65535"),
+            (_, true) => Some("expected the address of one peer, not the wildcard"),
+            _ => None,
+        }
+    }
+
     /// Whether a face to this address is over UDP.
     pub const fn is_udp(&self) -> bool {
         match self {
@@ -117,8 +136,8 @@ impl fmt::Display for FaceUri {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let family = |address: &SocketAddr| if address.is_ipv4() { 4 } else { 6 };
         match self {
-            Self::Udp(address) => write!(f, "udp{}://{address}", family(address)),
-            Self::Tcp(address) => write!(f, "tcp{}://{address}", family(address)),
+            Self::Udp(address) => write!(f, "udp{}://{}", family(address), Zoned(address)),
+            Self::Tcp(address) => write!(f, "tcp{}://{}", family(address), Zoned(address)),
             Self::Host(host) => write!(f, "{host}"),
             Self::Unix(path) => write!(f, "unix://{}", path.display()),
             Self::Accepted(number) => write!(f, "fd://{number}"),
@@ -177,9 +196,83 @@ impl FromStr for FaceUri {
     }
 }
 
+/// An address with the name of its zone's interface, or its number if there is no such interface.
+struct Zoned<'a>(&'a SocketAddr);
+
+impl fmt::Display for Zoned<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self.0 {
+            SocketAddr::V6(address) if address.scope_id() != 0 => {
+                interface_name(address.scope_id())
+            }
+            _ => None,
+        };
+        match name {
+            Some(name) => write!(f, "[{}%{name}]:{}", self.0.ip(), self.0.port()),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+fn interface_name(index: u32) -> Option<String> {
+    let interfaces = nix::net::if_::if_nameindex().ok()?;
+    let found = interfaces.iter().find(|found| found.index() == index)?;
+    Some(found.name().to_string_lossy().into_owned())
+}
+
+/// The interface of this name or number.
+fn interface_index(zone: &str) -> Option<u32> {
+    let number = || {
+        zone.parse()
+            .ok()
+            .filter(|&index| interface_name(index).is_some())
+    };
+    if_nametoindex(zone).ok().or_else(number)
+}
+
+/// Reads an IPv6 address with the zone that it needs: `[fe80::1%eth0]:6363`, `%25eth0` as URIs escape it, or a number.
+fn zoned_address(text: &str) -> Option<Result<SocketAddr, &'static str>> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => (text, ""),
+    };
+    let (address, zone) = host.split_once('%')?;
+    let address: Ipv6Addr = address.parse().ok()?;
+    let port = match port.strip_prefix(':') {
+        Some(port) => port.parse().ok()?,
+        None if port.is_empty() => DEFAULT_PORT,
+        None => return None,
+    };
+    let unescaped = zone.strip_prefix("25").filter(|zone| !zone.is_empty());
+    let spellings = [Some(zone), unescaped].into_iter().flatten();
+    let mut known = spellings.filter_map(interface_index);
+    Some(match known.next() {
+        Some(zone) => Ok(SocketAddrV6::new(address, port, 0, zone).into()),
+        None => Err("this machine has no interface of the zone after %"),
+    })
+}
+
+/// Reads an address; one of a link needs the interface that it is on.
 fn socket_address(text: &str, family: Option<u8>) -> Result<SocketAddr, &'static str> {
     let text = text.strip_suffix('/').unwrap_or(text);
-    let address = match text.parse::<SocketAddr>() {
+    let address = match zoned_address(text) {
+        Some(address) => address?,
+        None => plain_address(text)?,
+    };
+    match (family, address) {
+        (Some(4), SocketAddr::V6(_)) => Err("the address is not an IPv4 address"),
+        (Some(6), SocketAddr::V4(_)) => Err("the address is not an IPv6 address"),
+        (_, SocketAddr::V6(local))
+            if local.ip().is_unicast_link_local() && local.scope_id() == 0 =>
+        {
+            Err("a link-local address needs its interface, as in [fe80::1%eth0]:6363")
+        }
+        _ => Ok(address),
+    }
+}
+
+fn plain_address(text: &str) -> Result<SocketAddr, &'static str> {
+    Ok(match text.parse::<SocketAddr>() {
         Ok(address) => address,
         Err(_) => {
             let bare = text.trim_start_matches('[').trim_end_matches(']');
@@ -188,12 +281,7 @@ fn socket_address(text: &str, family: Option<u8>) -> Result<SocketAddr, &'static
             )?;
             SocketAddr::new(address, DEFAULT_PORT)
         }
-    };
-    match family {
-        Some(4) if !address.is_ipv4() => Err("the address is not an IPv4 address"),
-        Some(6) if !address.is_ipv6() => Err("the address is not an IPv6 address"),
-        _ => Ok(address),
-    }
+    })
 }
 
 fn ethernet(rest: &str) -> Result<FaceUri, &'static str> {
@@ -256,6 +344,41 @@ mod tests {
         ] {
             assert_eq!(parsed(uri), uri);
         }
+    }
+
+    /// The loopback interface is number 1 on Linux; its name differs elsewhere.
+    #[test]
+    fn zones_are_read_in_both_spellings_and_written_by_name() {
+        let name = interface_name(1).unwrap();
+        let canonical = format!("udp6://[fe80::7%{name}]:6363");
+        for zone in [&name, &format!("25{name}"), "1", "251"] {
+            for end in ["]:6363", "]"] {
+                assert_eq!(parsed(&format!("udp6://[fe80::7%{zone}{end}")), canonical);
+            }
+        }
+        assert_eq!(parsed(&canonical.replace("udp6", "udp")), canonical);
+        let unknown = "tcp6://[fe80::7%none0]:1".parse::<FaceUri>().unwrap_err();
+        assert!(unknown.to_string().contains("no interface"), "{unknown}");
+        let missing = "udp6://[fe80::7]:6363".parse::<FaceUri>().unwrap_err();
+        assert!(missing.to_string().contains("%eth0"), "{missing}");
+    }
+
+    #[test]
+    fn no_peer_is_at_port_0_or_at_all_addresses() {
+        for uri in [
+            "udp4://192.0.2.1:0",
+            "tcp://router.example:0",
+            "udp4://0.0.0.0:6363",
+            "tcp6://[::]:6363",
+            "udp6://[::ffff:0.0.0.0]:6363",
+        ] {
+            assert!(
+                uri.parse::<FaceUri>().unwrap().obstacle().is_some(),
+                "{uri}"
+            );
+        }
+        let sound: FaceUri = "udp4://192.0.2.1:1".parse().unwrap();
+        assert_eq!(sound.obstacle(), None);
     }
 
     #[test]

@@ -51,7 +51,9 @@ pub use node::{
 };
 pub use registration::Registration;
 pub use timer::Timer;
-pub use transport::{EthernetConfig, EthernetPort, UdpMulticast, websocket, webtransport};
+pub use transport::{
+    EthernetConfig, EthernetPort, UdpMulticast, UnixAccess, websocket, webtransport,
+};
 
 pub use namecast_apps::registration::{
     Announcer, Announcing, Claim, GuardEvent, NameGuard, RegistrationConfig, RegistrationState,

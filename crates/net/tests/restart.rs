@@ -4,12 +4,13 @@
 
 mod common;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use common::{eventually, fetch, interest, loopback, name, produce, soon, start};
 use namecast_net::{
-    FaceUri, LinkState, ListenError, Node, NodeConfig, NodeError, RegistrationState,
+    FaceUri, LinkState, ListenError, Node, NodeConfig, NodeError, RegistrationState, UnixAccess,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -178,6 +179,36 @@ async fn a_unix_socket_goes_with_its_node_and_a_stale_one_is_replaced() {
     node.shutdown().await;
     assert!(!path.exists());
     drop(listener);
+}
+
+/// Neither the process's umask nor an earlier file decides; without a group of that name nothing listens.
+#[tokio::test]
+async fn a_unix_socket_has_the_permissions_that_were_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("node.sock");
+    let node = start();
+    for mode in [0o666, 0o600] {
+        let access = UnixAccess {
+            mode: Some(mode),
+            group: None,
+        };
+        let listener = node.listen_unix_as(&path, &access).await.unwrap();
+        let found = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode);
+        drop(std::os::unix::net::UnixStream::connect(&path).unwrap());
+        drop(listener);
+        eventually("the socket is removed", async || {
+            (!path.exists()).then_some(())
+        })
+        .await;
+    }
+    let access = UnixAccess {
+        group: Some("no-such-group".to_owned()),
+        ..UnixAccess::default()
+    };
+    let error = node.listen_unix_as(&path, &access).await.unwrap_err();
+    assert!(error.to_string().contains("no-such-group"), "{error}");
+    assert!(!path.exists());
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::schedule::{Schedule, TraceFormat};
 ///
 /// ```toml
 /// rate = "6 Mbit/s"
-/// rate = { trace = "lte.trace" }                        # or .csv; format = "mahimahi" or "csv" if the first line does not show it
+/// rate = { trace = "lte.trace" }                        # or .csv; format = "mahimahi", "csv" or "two-column" if the first line does not show it
 /// rate = { model = "lte", seed = 3, mean = "4 Mbit/s" } # seed and mean are optional
 /// ```
 #[derive(Clone, Debug, PartialEq)]

@@ -269,12 +269,41 @@ fn what_is_no_trace_is_refused_with_its_line() {
             "{text:?}: {found}: {problem}"
         );
     }
+    for (text, line, expected) in [
+        ("0 1\n1\n", 2, "found '1', expected seconds and Mbit/s"),
+        ("0 1\n1 x\n", 2, "expected seconds and Mbit/s"),
+        ("0\t1\n# pause\n0\t2\n", 3, "after the one above"),
+    ] {
+        let (found, problem) = refused(text, None);
+        assert!(
+            found == line && problem.contains(expected),
+            "{text:?}: {found}: {problem}"
+        );
+    }
     assert_eq!(refused("5\n", Some(TraceFormat::Csv)).0, 1);
     assert_eq!(refused("0,5\n", Some(TraceFormat::Mahimahi)).0, 1);
-    let many = "1\n".repeat(namecast_netem::MAX_ENTRIES + 1);
-    let (line, problem) = refused(&many, None);
-    assert_eq!(line, namecast_netem::MAX_ENTRIES + 1);
-    assert!(problem.contains("at most 4194304 lines"), "{problem}");
+    let (line, problem) = refused(&format!("1\n{}\n", "1".repeat(5_000)), None);
+    assert_eq!(line, 2);
+    assert!(problem.contains("at most 4096 octets"), "{problem}");
+}
+
+/// Five million lines, of which no more than the entries are held: 50 ms of opportunities at 1.2 Gbit/s, many times over.
+#[test]
+fn a_long_trace_is_read_as_a_stream() {
+    let lines = (0..5_000_000_u32).flat_map(|at| format!("{}\n", at / 100).into_bytes());
+    let schedule = Schedule::read(std::io::BufReader::new(Lines(lines)), None).unwrap();
+    let times = schedule.deliveries().unwrap();
+    assert_eq!((times.len(), times[times.len() - 1]), (5_000_000, 49_999));
+}
+
+/// Octets as a source.
+struct Lines<I: Iterator<Item = u8>>(I);
+
+impl<I: Iterator<Item = u8>> std::io::Read for Lines<I> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let octets = buffer.iter_mut().zip(self.0.by_ref());
+        Ok(octets.map(|(place, octet)| *place = octet).count())
+    }
 }
 
 #[test]
@@ -288,6 +317,15 @@ fn a_trace_is_recognised_by_its_first_line() {
         Schedule::parse(text, None),
         Ok(Schedule::from_rates(&rates).unwrap())
     );
+}
+
+/// Seconds and Mbit/s from the first time on, as Pensieve's traces have it: 1.5 Mbit/s for half a second, then 0.2.
+#[test]
+fn two_columns_are_seconds_and_megabits() {
+    let schedule = Schedule::parse("7.25\t1.5\n7.75 0.2\n8.25 9\n", None).unwrap();
+    let rates = [(0, 1_500_000), (500, 200_000), (1_000, 9_000_000)];
+    let rates = rates.map(|(at, rate)| (Duration::from_millis(at), Bitrate::bps(rate)));
+    assert_eq!(schedule, Schedule::from_rates(&rates).unwrap());
 }
 
 /// After ten hours without a frame, of a trace with an opportunity a millisecond for ten seconds, the next one is found; so

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use axum::Router;
 use clap::Args;
-use namecast_command::report::{ProgressLine, print, print_line};
+use namecast_command::report::{ProgressLine, causes, print, print_line};
 use namecast_command::{Run, Stop, number};
 use namecast_net::management::CHILD_INHERIT;
 use namecast_net::{DEFAULT_PORT, FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
@@ -293,8 +293,8 @@ impl Watching<'_> {
                 json!({ "reloaded": done })
             }
             Err(error) => {
-                progress.say_error(&format!("Not reloaded: {error:#}"));
-                json!({ "not_reloaded": format!("{error:#}") })
+                progress.say_error(&format!("Not reloaded: {}", causes(&error)));
+                json!({ "not_reloaded": causes(&error) })
             }
         };
         if self.prints_json {

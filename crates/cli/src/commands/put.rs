@@ -22,8 +22,8 @@ use crate::connect::Connect;
 use crate::page_server::hex;
 use crate::telemetry::{Observation, Reporter, tables};
 
-/// Octets that an object may have.
-const MAX_SIZE: u64 = 256 << 20;
+/// Octets that an object may have. It takes twice as much memory while its segments are signed.
+const MAX_SIZE: u64 = 64 << 30;
 
 /// `namecast put`.
 #[derive(Debug, Args)]
@@ -73,7 +73,11 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let key = key_store(arguments.keys.keys)?.identity(&name)?;
     let certificate = Certificate::decode(key.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
-    let server = Server::new(ServerConfig::new(name.clone()), key.signer, certificate)?;
+    let config = ServerConfig {
+        max_size: ByteSize::bytes(size as u64),
+        ..ServerConfig::new(name.clone())
+    };
+    let server = Server::new(config, key.signer, certificate)?;
     let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &arguments.connect).await?;
@@ -81,8 +85,10 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     node.add_route(name.clone(), own.id(), 0).await?;
     let (server, _requested) = drive(node.clock(), own, server).spawn(|| {});
     let object = name.clone();
+    progress.show(&format!("Signing {size} bytes …"));
     let put = server.call(move |server, now| server.put(object, content, now.wall));
     let versioned = put.await.context("the node has stopped")??;
+    progress.show("");
     let registration = node.register_prefix(uplink.face(), name.clone(), 0);
     let mut registered = registration.states();
     print_line(versioned)?;

@@ -4,13 +4,14 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use namecast_command::report::causes;
 use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
-use namecast_net::{FaceId, FaceUri, ListenError, Listener, Node};
+use namecast_net::{FaceId, FaceUri, ListenError, Listener, Node, UnixAccess};
 
 use super::interfaces::Links;
 use super::{Settings, StaticRoute};
 use crate::manage::arguments::Origin;
-use crate::places;
+use crate::{network_namespace, places};
 
 /// What a forwarder listens on; it stops when this is dropped.
 #[must_use = "dropping the listeners stops them"]
@@ -116,12 +117,15 @@ impl Settings {
         match &self.unix {
             Some(paths) => {
                 for path in paths {
-                    listeners.unix.push(node.listen_unix(path).await?);
+                    let listener = node.listen_unix_as(path, &self.unix_access).await?;
+                    listeners.unix.push(listener);
                 }
             }
-            None => match listen_usual(node).await {
+            None => match listen_usual(node, &self.unix_access).await {
                 Ok(listener) => listeners.unix.push(listener),
-                Err(error) => listeners.remarks.push(format!("no Unix socket: {error:#}")),
+                Err(error) => listeners
+                    .remarks
+                    .push(format!("no Unix socket: {}", causes(&error))),
             },
         }
         Ok(())
@@ -129,13 +133,21 @@ impl Settings {
 }
 
 /// Listens where the other commands of this user look first.
-async fn listen_usual(node: &Node) -> anyhow::Result<Listener<PathBuf>> {
-    let path = places::forwarder_socket()?;
+///
+/// A forwarder in another network namespace may have that place: then the socket's name has the number of this namespace.
+async fn listen_usual(node: &Node, access: &UnixAccess) -> anyhow::Result<Listener<PathBuf>> {
+    let mut path = places::forwarder_socket()?;
     make_directory(path.parent().unwrap_or(Path::new("/")))?;
-    match node.listen_unix(&path).await {
-        Err(ListenError::InUse(path)) => {
-            anyhow::bail!("another forwarder has {}", path.display())
-        }
+    if network_namespace::is_elsewhere(&path).await
+        && let Some(own) = places::forwarder_socket_of_network()
+    {
+        path = own;
+    }
+    match node.listen_unix_as(&path, access).await {
+        Err(ListenError::InUse(path)) => anyhow::bail!(
+            "another forwarder listens on {}; name a socket with --unix",
+            path.display()
+        ),
         other => Ok(other?),
     }
 }

@@ -9,13 +9,14 @@ use core::str::FromStr;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use namecast_command::report::causes;
 use namecast_command::source::{Problem, Problems, Sources};
 use namecast_forward::{
     CachePolicy, InterestRate, MIN_MTU, NamedHop, StrategyKind, UnsolicitedData,
 };
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{
-    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig,
+    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig, UnixAccess,
 };
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{Bitrate, ByteSize, Duration};
@@ -56,7 +57,7 @@ struct File {
     #[serde(rename = "route")]
     routes: Vec<Route>,
     #[serde(rename = "strategy")]
-    strategies: Vec<Strategy>,
+    strategies: Vec<Spanned<Strategy>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -65,6 +66,8 @@ struct Listen {
     udp: Option<Vec<Spanned<String>>>,
     tcp: Option<Vec<Spanned<String>>>,
     unix: Option<Vec<PathBuf>>,
+    unix_mode: Option<Spanned<String>>,
+    unix_group: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -331,6 +334,18 @@ impl Reading<'_> {
         addresses.flatten().collect()
     }
 
+    /// Reads the permission bits of a file.
+    fn mode(&mut self, written: &Spanned<String>) -> Option<u32> {
+        let text = written.get_ref();
+        let mode = u32::from_str_radix(text, 8).ok();
+        let mode = mode.filter(|mode| *mode <= 0o777);
+        if mode.is_none() {
+            let message = format!("'{text}': expected octal permissions, as in \"0666\"");
+            self.object(written.span(), message);
+        }
+        mode
+    }
+
     /// Sets a bound, which has to be at least so much.
     pub(super) fn set(&mut self, bound: &mut usize, written: Option<Spanned<usize>>, least: usize) {
         self.set_within(bound, written, least..=MAX_BOUND);
@@ -393,10 +408,11 @@ impl Reading<'_> {
         let routes = routes
             .filter_map(|route| self.route(&known, route))
             .collect();
-        let strategies = file.strategies.into_iter();
-        let strategies = strategies
-            .filter_map(|strategy| self.strategy(strategy))
-            .collect();
+        let strategies = self.strategies(file.strategies);
+        let unix_access = UnixAccess {
+            mode: file.listen.unix_mode.and_then(|mode| self.mode(&mode)),
+            group: file.listen.unix_group,
+        };
         Settings {
             node,
             cache: Cache {
@@ -406,6 +422,7 @@ impl Reading<'_> {
             udp: self.addresses(file.listen.udp),
             tcp: self.addresses(file.listen.tcp),
             unix: file.listen.unix,
+            unix_access,
             multicast,
             ethernet,
             interface_timeout,
@@ -480,7 +497,7 @@ impl Reading<'_> {
 
     pub(super) fn certificate(&self, path: &Path) -> Result<Certificate, String> {
         let certificate = certificate_file::read(&self.beside(path));
-        certificate.map_err(|error| format!("{error:#}"))
+        certificate.map_err(|error| causes(&error))
     }
 
     fn mtu(&mut self, written: Option<Spanned<usize>>) -> Option<usize> {
@@ -511,6 +528,22 @@ impl Reading<'_> {
             cost: route.cost,
             flags: inherit | capture,
         })
+    }
+
+    /// Reads the strategies, of which a prefix has one.
+    fn strategies(&mut self, written: Vec<Spanned<Strategy>>) -> Vec<(Name, StrategyKind)> {
+        let mut strategies: Vec<(Name, StrategyKind)> = Vec::new();
+        for strategy in written {
+            let place = strategy.span();
+            let Some((prefix, kind)) = self.strategy(strategy.into_inner()) else {
+                continue;
+            };
+            match strategies.iter().any(|(known, _)| *known == prefix) {
+                true => self.object(place, format!("{prefix} has a strategy already: keep one")),
+                false => strategies.push((prefix, kind)),
+            }
+        }
+        strategies
     }
 
     fn strategy(&mut self, strategy: Strategy) -> Option<(Name, StrategyKind)> {

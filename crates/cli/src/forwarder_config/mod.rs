@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use namecast_forward::StrategyKind;
-use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticast};
+use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticast, UnixAccess};
 use namecast_packet::Name;
 use namecast_units::Duration;
 
@@ -46,6 +46,8 @@ pub struct Settings {
     pub tcp: Vec<SocketAddr>,
     /// Paths of Unix sockets; none: the usual one, if it is free.
     pub unix: Option<Vec<PathBuf>>,
+    /// Permissions of these sockets.
+    pub unix_access: UnixAccess,
     /// Faces to multicast groups.
     pub multicast: Vec<UdpMulticast>,
     /// Interfaces that carry Ethernet faces.

@@ -1,5 +1,5 @@
 use namecast_forward::{InterestRate, UnsolicitedData};
-use namecast_net::{CongestionLaw, CongestionMarking, ReadvertiseConfig};
+use namecast_net::{CongestionLaw, CongestionMarking, ReadvertiseConfig, UnixAccess};
 use namecast_units::Duration;
 
 use super::*;
@@ -64,7 +64,7 @@ fn the_documented_examples_are_right() {
 fn what_is_written_takes_effect() {
     let text = r#"
         threads = 3
-        listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"] }
+        listen = { udp = [], tcp = ["[::1]:7000"], unix = ["/tmp/n"], unix-mode = "0660", unix-group = "ndn" }
         udp = { reliability = true, mtu = 1200, loopback-mtu = 2000, idle-timeout = "1m", keep-alive = "25s", max-faces = 9, own-sockets = 8, loopback-is-local = false }
         faces = { congestion = "codel", extension-fields = "off" }
         content-store = { capacity = "1 MiB", policy = "s3-fifo", admit = false, unsolicited = "admit-local", versions = 2 }
@@ -77,6 +77,11 @@ fn what_is_written_takes_effect() {
     assert_eq!((settings.udp.len(), settings.tcp.len()), (0, 1));
     assert_eq!(settings.tcp[0].to_string(), "[::1]:7000");
     assert_eq!(settings.unix, Some(vec![PathBuf::from("/tmp/n")]));
+    let access = UnixAccess {
+        mode: Some(0o660),
+        group: Some("ndn".to_owned()),
+    };
+    assert_eq!(settings.unix_access, access);
     let cache = Cache {
         admits: false,
         serves: true,
@@ -326,4 +331,24 @@ fn all_mistakes_are_told_at_once() {
 fn a_file_that_cannot_be_read_is_named() {
     let problems = Settings::read(Path::new("/no/such.toml")).unwrap_err();
     assert!(problems.to_string().starts_with("/no/such.toml: "));
+}
+
+/// The second of two would win, and the first be there for nothing.
+#[test]
+fn a_second_strategy_of_a_prefix_is_refused_with_its_line() {
+    let one = "[[strategy]]\nprefix = \"/a\"\nname = \"multicast\"\n";
+    let other = one.replace("/a", "/b").replace("multicast", "asf");
+    assert_eq!(parse(&format!("{one}{other}")).unwrap().strategies.len(), 2);
+    let twice = parse(&format!("{one}{other}{}", one.replace("multicast", "asf"))).unwrap_err();
+    let twice = twice.to_string();
+    assert!(twice.starts_with("f.toml:7:"), "{twice}");
+    assert!(twice.contains("/a has a strategy already"), "{twice}");
+}
+
+#[test]
+fn permissions_of_the_socket_are_octal() {
+    for wrong in ["666x", "0888", "7777", ""] {
+        let error = parse(&format!("[listen]\nunix-mode = \"{wrong}\"")).unwrap_err();
+        assert!(error.to_string().contains("f.toml:2:13"), "{error}");
+    }
 }

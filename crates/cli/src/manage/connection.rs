@@ -1,7 +1,7 @@
 //! The way to the forwarder that is asked.
 
 use anyhow::Context;
-use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus, Item};
+use namecast_net::management::{Client, ClientError, ControlParameters, FaceStatus, Item, Refusal};
 use namecast_net::{
     FaceId, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig,
 };
@@ -21,6 +21,8 @@ pub(super) struct Forwarder {
     client: Client,
     uri: FaceUri,
     face: FaceId,
+    /// Whose key signs commands.
+    sign_as: Option<Name>,
 }
 
 impl Forwarder {
@@ -55,6 +57,7 @@ impl Forwarder {
             client,
             uri,
             face,
+            sign_as: target.sign_as.clone(),
         })
     }
 
@@ -65,14 +68,14 @@ impl Forwarder {
         parameters: &ControlParameters,
     ) -> anyhow::Result<ControlParameters> {
         let done = self.client.command(verb, parameters).await;
-        done.map_err(|error| self.explain(error))
+        done.map_err(|error| self.explain(verb, error))
             .with_context(|| format!("{verb} failed"))
     }
 
     /// The entries of a dataset.
     pub(super) async fn list<T: Item>(&mut self, dataset: &str) -> anyhow::Result<Vec<T>> {
         let listed = self.client.list(dataset).await;
-        listed.map_err(|error| self.explain(error))
+        listed.map_err(|error| self.explain(dataset, error))
     }
 
     /// The client itself, for those who know what to do without an answer.
@@ -128,26 +131,46 @@ impl Forwarder {
         self.node.shutdown().await;
     }
 
-    /// The same error, with what to do.
-    pub(super) fn explain(&self, error: ClientError) -> anyhow::Error {
+    /// The same error, with what to do about this command or dataset, such as `faces/create`.
+    pub(super) fn explain(&self, verb: &str, error: ClientError) -> anyhow::Error {
         let uri = &self.uri;
         let advice = match &error {
-            ClientError::Refused { code: 403, .. } => {
-                ": the forwarder takes this from certain keys only; name one with --sign-as"
-            }
-            ClientError::Refused { code: 501, .. } => ": this forwarder cannot do so",
+            ClientError::Refused {
+                code: 403, text, ..
+            } => self.advice_on_keys(verb, text),
+            ClientError::Refused { code: 501, .. } => ": this forwarder cannot do so".to_owned(),
             ClientError::Refused {
                 code: 404 | 410, ..
-            } => "; namecast face list shows the faces that there are",
+            } if !verb.starts_with("strategy-choice/") => {
+                "; namecast face list shows the faces that there are".to_owned()
+            }
             ClientError::Unanswered(_) if !uri.is_loopback() => {
                 ": forwarders answer applications on their own machine only; run this command there"
+                    .to_owned()
             }
             ClientError::Unanswered(_) => {
-                ": is it an NDN forwarder with management, and is it alive?"
+                ": is it an NDN forwarder with management, and is it alive?".to_owned()
             }
-            _ => "",
+            _ => String::new(),
         };
         anyhow::anyhow!("{uri}: {error}{advice}")
+    }
+
+    /// What to do about a command that the forwarder does not take from this key, or from no key at all.
+    fn advice_on_keys(&self, verb: &str, text: &str) -> String {
+        // The latter is all that NFD says.
+        let is_of_key = text == Refusal::Key.to_string() || text == "authorization rejected";
+        match &self.sign_as {
+            _ if !is_of_key => String::new(),
+            Some(name) => {
+                format!("; it has to be told the certificate that 'namecast key {name}' prints")
+            }
+            None if verb == "faces/create" && !matches!(self.uri, FaceUri::Unix(_)) => {
+                "; connect to its Unix socket for this, or sign with one of its keys: --sign-as NAME"
+                    .to_owned()
+            }
+            None => "; sign with one of its keys: --sign-as NAME".to_owned(),
+        }
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) async fn create(
             let face = parameters.face.unwrap_or_default();
             bail!("face {face} leads to {uri} already: namecast face update {face} changes it");
         }
-        Err(error) => Err(forwarder.explain(error)),
+        Err(error) => Err(forwarder.explain("faces/create", error)),
     }
 }
 

@@ -29,7 +29,7 @@ struct Status {
 /// Prints it once.
 pub(super) async fn run(forwarder: &mut Forwarder, target: &Target) -> anyhow::Result<()> {
     let general = forwarder.client().status().await;
-    let general = general.map_err(|error| forwarder.explain(error))?;
+    let general = general.map_err(|error| forwarder.explain("status/general", error))?;
     let cs: Vec<CsInfo> = forwarder.list("cs/info").await?;
     let status = Status {
         faces: forwarder.list("faces/list").await?,

@@ -103,7 +103,7 @@ pub(super) async fn run(forwarder: &mut Forwarder, top: &Top) -> anyhow::Result<
 
 async fn look(forwarder: &mut Forwarder, clock: &Clock) -> anyhow::Result<Look> {
     let general = forwarder.client().status().await;
-    let general = general.map_err(|error| forwarder.explain(error))?;
+    let general = general.map_err(|error| forwarder.explain("status/general", error))?;
     let at = clock.now();
     let cs: Vec<CsInfo> = forwarder.list("cs/info").await?;
     Ok(Look {

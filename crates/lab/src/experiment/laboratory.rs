@@ -20,6 +20,11 @@ pub trait Laboratory: Sync {
     /// What is wrong, and what was expected.
     fn validate(&self, scenario: &Self::Scenario, base: &Path) -> Result<(), Refusal>;
 
+    /// What `scenario`'s files say that is ignored, a sentence each.
+    fn remarks(&self, _scenario: &Self::Scenario, _base: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Whether `scenario` takes real time. Such runs go one at a time; one that says that it was disturbed has a second chance when
     /// nothing else runs.
     fn takes_real_time(&self, _scenario: &Self::Scenario) -> bool {

@@ -46,6 +46,8 @@ pub(super) struct Point<S> {
     pub(super) canonical: Value,
     /// Whether it takes real time.
     pub(super) takes_real_time: bool,
+    /// What its files say that is ignored.
+    pub(super) remarks: Vec<String>,
 }
 
 impl<'l> Experiment<'l> {
@@ -206,6 +208,7 @@ impl<'l> Experiment<'l> {
                 Ok((scenario, canonical)) => points.push(Point {
                     labels,
                     takes_real_time: laboratory.takes_real_time(&scenario),
+                    remarks: laboratory.remarks(&scenario, &self.base),
                     scenario,
                     canonical,
                 }),

@@ -9,7 +9,7 @@
 //! Runs in real time go one by one beside them, with workers that give way; one that was disturbed all the same is run again alone.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
@@ -122,6 +122,9 @@ pub fn run<L: Laboratory>(
         .num_threads(config.threads.unwrap_or(0))
         .build()?;
     let plan = pool.install(|| Plan::new(laboratory, experiments, config))?;
+    for remark in &plan.remarks {
+        progress.warn(remark);
+    }
     let session = Session {
         laboratory,
         plan,
@@ -150,6 +153,8 @@ pub fn run<L: Laboratory>(
 struct Plan<'a, 'l, S> {
     experiments: Vec<Planned<'a, 'l, S>>,
     jobs: Vec<Job>,
+    /// What the files of scenarios say that is ignored.
+    remarks: BTreeSet<String>,
 }
 
 struct Planned<'a, 'l, S> {
@@ -209,6 +214,7 @@ impl<'a, 'l, S: Send> Plan<'a, 'l, S> {
         let mut plan = Self {
             experiments: Vec::new(),
             jobs: Vec::new(),
+            remarks: BTreeSet::new(),
         };
         let mut by_hash = BTreeMap::new();
         for (experiment, points) in experiments.iter().zip(points) {
@@ -235,6 +241,10 @@ impl<'a, 'l, S: Send> Plan<'a, 'l, S> {
         let runs = config
             .runs
             .unwrap_or_else(|| usual_runs(experiment, config.quick));
+        let remarks = points
+            .iter()
+            .flat_map(|point| point.remarks.iter().cloned());
+        self.remarks.extend(remarks);
         let mut jobs = Vec::new();
         for (index, point) in points.iter().enumerate() {
             let identity = Identity {

@@ -54,6 +54,10 @@ impl Laboratory for Simulator {
         }
     }
 
+    fn remarks(&self, scenario: &Scenario, base: &Path) -> Vec<String> {
+        scenario.remarks(base)
+    }
+
     fn takes_real_time(&self, scenario: &Scenario) -> bool {
         over_sockets(scenario).is_some()
     }

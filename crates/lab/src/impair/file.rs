@@ -8,9 +8,6 @@ use std::sync::Arc;
 use namecast_netem::{Config, Schedule, TraceFile};
 use serde::Deserialize;
 
-/// Largest file of a trace, in octets: as many lines as a schedule may have, with room for comments.
-const MAX_TRACE: u64 = 128 << 20;
-
 /// The file; a direction that is not there is a perfect link.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -45,19 +42,15 @@ pub enum FileError {
 /// Reads a trace of a link's rate; a relative path is looked for in `base_dir`.
 ///
 /// # Errors
-/// If there is no such file or it is too large, or with file, line and what was expected.
+/// If there is no such file, or with file, line and what was expected.
 pub fn read_trace(file: &TraceFile, base_dir: &Path) -> Result<Arc<Schedule>, FileError> {
     let path = base_dir.join(&file.trace);
     let unreadable = |error| FileError::Unreadable {
         path: path.clone(),
         error,
     };
-    if fs::metadata(&path).map_err(unreadable)?.len() > MAX_TRACE {
-        let error = io::Error::new(io::ErrorKind::FileTooLarge, "expected at most 128 MiB");
-        return Err(unreadable(error));
-    }
-    let text = fs::read_to_string(&path).map_err(unreadable)?;
-    let schedule = Schedule::parse(&text, file.format);
+    let opened = fs::File::open(&path).map_err(unreadable)?;
+    let schedule = Schedule::read(io::BufReader::new(opened), file.format);
     schedule.map(Arc::new).map_err(|error| FileError::Wrong {
         line: error.line,
         problem: error.problem,

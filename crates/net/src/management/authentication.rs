@@ -1,9 +1,10 @@
 //! Who may command: whose command is whole, recent and new, and if the node was told keys, signed with one of them.
 //!
-//! Commands are signed Interests. The time keeps a recorded command of a key from being played again: it has to be later than
-//! that of any command which that key signed before, as in NFD. Where a digest will do, which anybody can make, a nonce must not
-//! be one of the last ones of such commands; these can push out each other, and nothing of a key's. Without keys this is NFD's
-//! trust anchor "any", and as there, signatures with keys are not checked then.
+//! Commands are signed Interests. A recorded command of a key is never carried out again: the node remembers time and nonce of
+//! the key's last commands, and refuses what is no later than the newest that it forgot. So commands that a key signs at once may
+//! arrive in any order; NFD wants their times to grow. Where a digest will do, which anybody can make, a nonce must not be one of
+//! the last ones of such commands; these can push out each other, and nothing of a key's. Without keys this is NFD's trust anchor
+//! "any", and as there, signatures with keys are not checked then.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -30,14 +31,38 @@ pub enum Refusal {
     /// Its key is not one of those that may command, or not at this time.
     #[error("the command is not signed with a key that may command this node")]
     Key,
-    /// There is no time in its signature, or one too far from now, or none later than that of the key's last command.
+    /// There is no time in its signature.
+    #[error("the command's signature has no time")]
+    NoTime,
+    /// The time of its signature is too far from now.
     #[error(
-        "the time of the signature is missing, too far from now, or not later than that of the command before"
+        "the command was signed {by:?} {} this node's time, and {grace:?} are allowed: set both clocks", if *is_ahead { "after" } else { "before" }
     )]
-    Time,
-    /// There is no nonce in its signature, or one that was used.
-    #[error("the nonce of the signature is missing or was used before")]
-    Nonce,
+    Clock {
+        /// How far.
+        by: Duration,
+        /// After the node's time.
+        is_ahead: bool,
+        /// How far it may be.
+        grace: Duration,
+    },
+    /// Its key signed it before this node's start, or before a command that the node no longer remembers.
+    #[error("the command is older than the ones that this node remembers: sign it again")]
+    Old,
+    /// There is no nonce in its signature.
+    #[error("the command's signature has no nonce")]
+    NoNonce,
+    /// It was carried out already.
+    #[error("a command with this nonce was carried out before: sign it again")]
+    Repeated,
+}
+
+impl Refusal {
+    /// Whether the same command, signed again later, may be accepted.
+    pub(super) fn is_of_time(text: &str) -> bool {
+        // NFD says no more than that.
+        text == "authorization rejected" || text == Self::Old.to_string()
+    }
 }
 
 /// Checks commands, and remembers them.
@@ -56,9 +81,29 @@ pub struct Authenticator {
 struct CommandKey {
     certificate: Certificate,
     public_key: PublicKey,
-    /// Greatest time in the signature of a command that it signed. At first it is the start of the node, to the millisecond in
-    /// which clients tell times: what was captured before a restart does not work after it.
-    last: Timestamp,
+    /// Commands up to this time are refused. At first it is the start of the node, to the millisecond in which clients tell
+    /// times: what was captured before a restart does not work after it.
+    floor: Timestamp,
+    /// Times and nonces of commands after that which it signed.
+    seen: BTreeSet<(Timestamp, Bytes)>,
+}
+
+impl CommandKey {
+    /// Records a command, so that it is refused from now on.
+    fn remember(&mut self, time: Timestamp, nonce: &Bytes, bound: usize) -> Result<(), Refusal> {
+        if time <= self.floor {
+            return Err(Refusal::Old);
+        }
+        // The nonce may be part of a larger buffer.
+        if !self.seen.insert((time, Bytes::copy_from_slice(nonce))) {
+            return Err(Refusal::Repeated);
+        }
+        while self.seen.len() > bound {
+            let (oldest, _) = self.seen.pop_first().expect("longer than its bound");
+            self.floor = oldest;
+        }
+        Ok(())
+    }
 }
 
 /// What protects a command against being played again.
@@ -80,12 +125,13 @@ impl Authenticator {
     /// As the configuration says, for a node that starts now. Keys that cannot be used are left out, and said so.
     pub fn new(config: &ManagementConfig, now: Timestamp) -> Self {
         let before = now.as_micros() - now.as_micros() % 1_000;
-        let last = Timestamp::from_micros(before.saturating_sub(1));
+        let floor = Timestamp::from_micros(before.saturating_sub(1));
         let usable = |certificate: &Certificate| match certificate.public_key() {
             Ok(public_key) => Some(CommandKey {
                 certificate: certificate.clone(),
                 public_key,
-                last,
+                floor,
+                seen: BTreeSet::new(),
             }),
             Err(error) => {
                 tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
@@ -121,11 +167,11 @@ impl Authenticator {
             None => check_old_form(command.name(), prefix)?,
         };
         self.check_time(now, freshness.time)?;
-        let nonce = freshness.nonce.ok_or(Refusal::Nonce)?;
+        let nonce = freshness.nonce.ok_or(Refusal::NoNonce)?;
         self.remember(nonce)
     }
 
-    /// Checks that one of the configured keys signed a command, after all that it signed before.
+    /// Checks that one of the configured keys signed a command, which it did not see before.
     ///
     /// # Errors
     /// Why it must not be carried out.
@@ -133,15 +179,8 @@ impl Authenticator {
         let info = command.signature_info().ok_or(Refusal::Key)?;
         let place = self.find_key(now, command)?;
         let time = self.check_time(now, info.time)?;
-        if info.nonce.is_none() {
-            return Err(Refusal::Nonce);
-        }
-        let last = &mut self.keys[place].last;
-        if time <= *last {
-            return Err(Refusal::Time);
-        }
-        *last = time;
-        Ok(())
+        let nonce = info.nonce.as_ref().ok_or(Refusal::NoNonce)?;
+        self.keys[place].remember(time, nonce, self.max_nonces)
     }
 
     /// Whether one of the configured keys signed a command, whenever that was.
@@ -162,10 +201,15 @@ impl Authenticator {
     }
 
     fn check_time(&self, now: Timestamp, time: Option<Duration>) -> Result<Timestamp, Refusal> {
-        let micros = time.ok_or(Refusal::Time)?.as_micros();
+        let micros = time.ok_or(Refusal::NoTime)?.as_micros();
         let time = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
-        match time.since(now).max(now.since(time)) > self.grace {
-            true => Err(Refusal::Time),
+        let by = time.since(now).max(now.since(time));
+        match by > self.grace {
+            true => Err(Refusal::Clock {
+                by,
+                is_ahead: time > now,
+                grace: self.grace,
+            }),
             false => Ok(time),
         }
     }
@@ -174,7 +218,7 @@ impl Authenticator {
         // The nonce may be part of a larger buffer.
         let nonce = Bytes::copy_from_slice(&nonce);
         if !self.seen.insert(nonce.clone()) {
-            return Err(Refusal::Nonce);
+            return Err(Refusal::Repeated);
         }
         self.order.push_back(nonce);
         while self.order.len() > self.max_nonces {
@@ -292,9 +336,16 @@ mod tests {
         let early = |micros| Timestamp::from_micros(SIGNED_AT.as_micros() - micros);
         let late = |micros| Timestamp::from_micros(SIGNED_AT.as_micros() + micros);
         assert_eq!(check(early(120_000_000), PYTHON), Ok(()));
-        assert_eq!(check(early(120_000_001), PYTHON), Err(Refusal::Time));
+        let off = |is_ahead| {
+            Err(Refusal::Clock {
+                by: Duration::from_micros(120_000_001),
+                is_ahead,
+                grace: Duration::from_secs(120),
+            })
+        };
+        assert_eq!(check(early(120_000_001), PYTHON), off(true));
         assert_eq!(check(late(120_000_000), PYTHON), Ok(()));
-        assert_eq!(check(late(120_000_001), PYTHON), Err(Refusal::Time));
+        assert_eq!(check(late(120_000_001), PYTHON), off(false));
     }
 
     #[test]
@@ -302,10 +353,10 @@ mod tests {
         let mut authenticator = authenticator(2);
         let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4, false);
         assert_eq!(check(PYTHON), Ok(()));
-        assert_eq!(check(PYTHON), Err(Refusal::Nonce));
+        assert_eq!(check(PYTHON), Err(Refusal::Repeated));
         authenticator.remember(Bytes::from_static(b"one")).unwrap();
         let mut check = |hex: &str| authenticator.check(SIGNED_AT, &interest(hex), 4, false);
-        assert_eq!(check(PYTHON), Err(Refusal::Nonce));
+        assert_eq!(check(PYTHON), Err(Refusal::Repeated));
         authenticator.remember(Bytes::from_static(b"two")).unwrap();
         assert_eq!(authenticator.seen.len(), 2);
         let again = authenticator.check(SIGNED_AT, &interest(PYTHON), 4, false);
@@ -359,7 +410,27 @@ mod tests {
         let command = signed_at(SIGNED_AT, &signer);
         assert_eq!(authenticator.check(SIGNED_AT, &command, 4, true), Ok(()));
         let replayed = authenticator.check(SIGNED_AT, &command, 4, true);
-        assert_eq!(replayed, Err(Refusal::Time));
+        assert_eq!(replayed, Err(Refusal::Repeated));
+    }
+
+    /// Of the last two, which is the bound here, a key's commands count in any order; an older one does not, as it might be a
+    /// repetition.
+    #[test]
+    fn commands_that_a_key_signs_at_once_may_arrive_in_any_order() {
+        let (signer, certificate) = key(1);
+        let config = ManagementConfig {
+            keys: vec![certificate],
+            max_nonces: 2,
+            ..ManagementConfig::default()
+        };
+        let mut authenticator = Authenticator::new(&config, SIGNED_AT);
+        let later = |millis| SIGNED_AT + Duration::from_millis(millis);
+        let mut check =
+            |millis| authenticator.check(SIGNED_AT, &signed_at(later(millis), &signer), 4, true);
+        assert_eq!((check(30), check(10), check(20)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!(check(10), Err(Refusal::Old));
+        assert_eq!(check(20), Err(Refusal::Repeated));
+        assert_eq!(check(9), Err(Refusal::Old));
     }
 
     /// A key's command stays refused however many others come, with digests or keys; one that is a millisecond later is not.
@@ -382,7 +453,7 @@ mod tests {
         assert_eq!(authenticator.check(SIGNED_AT, &next, 4, true), Ok(()));
         for _ in 0..2 {
             let replayed = authenticator.check(later(2), &command, 4, true);
-            assert_eq!(replayed, Err(Refusal::Time));
+            assert_eq!(replayed, Err(Refusal::Repeated));
         }
         // A command that the key did not sign moves nothing.
         let (other, _) = key(2);
@@ -394,7 +465,7 @@ mod tests {
         // Nor does one that was captured before a restart, which took 10 ms.
         let mut restarted = Authenticator::new(&config, later(12_000));
         let replayed = restarted.check(later(12_000), &after, 4, true);
-        assert_eq!(replayed, Err(Refusal::Time));
+        assert_eq!(replayed, Err(Refusal::Old));
         let at_once = signed_at(later(12_000), &signer);
         assert_eq!(restarted.check(later(12_000), &at_once, 4, true), Ok(()));
     }

@@ -8,14 +8,14 @@ use namecast_apps::management::{
     sign_command,
 };
 use namecast_forward::{FaceId, Scope};
-use namecast_packet::signature::DigestSigner;
+use namecast_packet::signature::{DigestSigner, SignatureType};
 use namecast_packet::{
     Component, Data, DecodeError, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, Signer,
 };
 use namecast_units::{Duration, Timestamp};
 use tokio::sync::Mutex;
 
-use super::GeneralStatus;
+use super::{GeneralStatus, Refusal};
 use crate::application::ApplicationFace;
 use crate::node::{NewFace, Node, NodeError};
 use crate::{Clock, key_store};
@@ -24,6 +24,11 @@ use crate::{Clock, key_store};
 /// keeps one for a second.
 const MAX_STALE_ANSWERS: usize = 15;
 const STALE_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often a command is signed again that came later than another of the same key, and the longest pause before the first time;
+/// it doubles with each.
+const MAX_AGAIN: u32 = 6;
+const AGAIN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Asks one forwarder, one thing after another.
 pub struct Client {
@@ -143,7 +148,8 @@ impl Client {
         self
     }
 
-    /// Has a command such as `rib/register` be carried out, and tells with what parameters it was.
+    /// Has a command such as `rib/register` be carried out, and tells with what parameters it was. One that is refused because
+    /// another process signed a later one with the same key is signed again, a few times.
     ///
     /// # Errors
     /// If it was not, as far as this client knows.
@@ -152,8 +158,38 @@ impl Client {
         verb: &str,
         parameters: &ControlParameters,
     ) -> Result<ControlParameters, ClientError> {
-        let command = self.addressee.command(verb, parameters);
-        self.carry_out(command).await
+        let done = self.signed_until_accepted(verb, parameters).await?;
+        // The answer to a command with a long name leaves it out.
+        let name = done.name.or_else(|| parameters.name.clone());
+        Ok(ControlParameters { name, ..done })
+    }
+
+    async fn signed_until_accepted(
+        &mut self,
+        verb: &str,
+        parameters: &ControlParameters,
+    ) -> Result<ControlParameters, ClientError> {
+        let mut pause = AGAIN_PAUSE;
+        for _ in 0..MAX_AGAIN {
+            let done = self
+                .carry_out(self.addressee.command(verb, parameters))
+                .await;
+            if !self.may_be_signed_again(&done) {
+                return done;
+            }
+            // Others that were refused with this one do not come with it again.
+            let share = u32::from(u16::from_be_bytes(key_store::random()));
+            tokio::time::sleep(pause * share / (1 << 16)).await;
+            pause *= 2;
+        }
+        self.carry_out(self.addressee.command(verb, parameters))
+            .await
+    }
+
+    fn may_be_signed_again<T>(&self, done: &Result<T, ClientError>) -> bool {
+        let has_key = self.signer.info().signature_type != SignatureType::DigestSha256;
+        let is_of_time = matches!(done, Err(ClientError::Refused { code: 403, text, .. }) if Refusal::is_of_time(text));
+        has_key && is_of_time
     }
 
     async fn carry_out(

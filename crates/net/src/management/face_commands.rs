@@ -129,9 +129,13 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
     let remote: FaceUri = uri
         .parse()
         .map_err(|_| Refused::new(400, "Malformed command"))?;
-    // As with NFD, whoever commands looks hosts up.
-    if remote.to_string() != *uri || matches!(remote, FaceUri::Host(_)) {
+    // As with NFD, whoever commands looks hosts up. A zone may be a number.
+    let is_canonical = remote.to_string() == *uri || is_numbered(&remote, uri);
+    if !is_canonical || matches!(remote, FaceUri::Host(_)) {
         return Err(Refused::new(400, "Non-canonical remote URI"));
+    }
+    if let Some(obstacle) = remote.obstacle() {
+        return Err(Refused::new(406, format!("{uri}: {obstacle}")));
     }
     if let FaceUri::Udp(address) = remote
         && address.ip().is_multicast()
@@ -161,6 +165,15 @@ fn creatable(parameters: &ControlParameters) -> Result<(FaceUri, FaceOptions), R
         return Err(Refused::new(406, text));
     }
     Ok((remote, options))
+}
+
+/// Whether `uri` has the zone of `remote` as a number, and the rest as it is written.
+fn is_numbered(remote: &FaceUri, uri: &str) -> bool {
+    match remote {
+        FaceUri::Udp(address) => uri == format!("udp6://{address}"),
+        FaceUri::Tcp(address) => uri == format!("tcp6://{address}"),
+        _ => false,
+    }
 }
 
 /// The interface that a face to an Ethernet address is wanted on.

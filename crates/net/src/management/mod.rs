@@ -33,7 +33,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use namecast_forward::FaceId;
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Packet};
+use namecast_packet::{
+    Component, ContentType, Data, Interest, LpPacket, MAX_PACKET_SIZE, Name, Packet,
+};
 use namecast_units::Duration;
 use tokio::sync::watch;
 
@@ -382,12 +384,29 @@ impl Refused {
     }
 }
 
+/// Signs an answer. The name of a command has its parameters: where both do not fit into a packet, names are left out of the
+/// answer.
 fn respond(name: &Name, content_type: ContentType, response: &ControlResponse) -> Data {
-    Data::builder(name.clone())
-        .content_type(content_type)
-        .freshness(RESPONSE_FRESHNESS)
-        .content(response.encode())
-        .sign(&DigestSigner)
+    let sign = |response: &ControlResponse| {
+        Data::builder(name.clone())
+            .content_type(content_type)
+            .freshness(RESPONSE_FRESHNESS)
+            .content(response.encode())
+            .sign(&DigestSigner)
+    };
+    let data = sign(response);
+    match data.wire().len() <= MAX_PACKET_SIZE {
+        true => data,
+        false => sign(&ControlResponse {
+            parameters: ControlParameters {
+                name: None,
+                strategy: None,
+                uri: None,
+                ..response.parameters.clone()
+            },
+            ..response.clone()
+        }),
+    }
 }
 
 fn encode<T: Item>(items: impl IntoIterator<Item = T>) -> Vec<Bytes> {

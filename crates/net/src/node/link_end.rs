@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use namecast_forward::{FaceId, Link};
+use namecast_packet::MAX_PACKET_SIZE;
 
 use super::Plane;
 use crate::link::{LinkCounters, LinkDrop, LinkReceiver, LinkSender, UdpLink, UdpPath};
@@ -89,6 +90,9 @@ pub(crate) enum SessionEnd {
     /// The stream is no sequence of elements.
     #[error("malformed framing: {0}")]
     Framing(&'static str),
+    /// A packet is longer than any may be.
+    #[error("{0} is longer than the {MAX_PACKET_SIZE} octets of a packet: use smaller segments")]
+    Oversized(String),
     /// The system reported an error.
     #[error("{0}")]
     Io(#[from] std::io::Error),

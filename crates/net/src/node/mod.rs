@@ -93,11 +93,16 @@ pub enum NodeError {
     #[error("the face cannot have {0:?}")]
     ImpossibleOptions(FaceOptions),
     /// Only addresses that can be connected to may be given.
-    #[error("{0} is not an address that a node can connect to")]
+    #[error("{0} is not an address that a node can connect to{reason}", reason = obstacle(.0))]
     NotConnectable(FaceUri),
     /// Ethernet faces are made on interfaces only that were opened for them.
     #[error("{0} carries no Ethernet faces")]
     NoEthernet(FaceUri),
+}
+
+fn obstacle(uri: &FaceUri) -> String {
+    let obstacle = uri.obstacle();
+    obstacle.map_or_else(String::new, |reason| format!(": {reason}"))
 }
 
 impl Node {

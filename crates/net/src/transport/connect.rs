@@ -45,7 +45,7 @@ pub(crate) async fn connect(
             | FaceUri::Unix(_)
             | FaceUri::WebSocket { .. }
     );
-    if !connectable {
+    if !connectable || remote.obstacle().is_some() {
         return Err(NodeError::NotConnectable(remote));
     }
     let (is_udp, is_loopback, udp) = (remote.is_udp(), remote.is_loopback(), &node.config().udp);

@@ -14,6 +14,7 @@ pub mod webtransport;
 pub(crate) use connect::Backoff;
 pub use ethernet::{EthernetConfig, EthernetPort};
 pub use udp::UdpMulticast;
+pub use unix::UnixAccess;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -52,7 +53,19 @@ impl Node {
     /// # Errors
     /// If the socket cannot be had.
     pub async fn listen_unix(&self, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
-        unix::listen(self, path).await
+        self.listen_unix_as(path, &UnixAccess::default()).await
+    }
+
+    /// Accepts connections on a Unix socket at `path`, whose file has the permissions of `access`.
+    ///
+    /// # Errors
+    /// If the socket cannot be had, or its file cannot get these permissions.
+    pub async fn listen_unix_as(
+        &self,
+        path: &Path,
+        access: &UnixAccess,
+    ) -> Result<Listener<PathBuf>, ListenError> {
+        unix::listen(self, path, access).await
     }
 
     /// Adds a persistent face to a peer: it stays, with its routes, however often the connection is lost, and connects

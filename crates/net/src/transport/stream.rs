@@ -2,7 +2,8 @@
 
 use bytes::{Bytes, BytesMut};
 use namecast_forward::Keep;
-use namecast_packet::tlv;
+use namecast_packet::lp::{FRAGMENT, LP_PACKET};
+use namecast_packet::{Name, tlv};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::link::{BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE};
@@ -10,6 +11,8 @@ use crate::node::{Intake, LinkEnd, SessionEnd};
 
 /// Room for reading: several small frames, or a large one and the start of the next.
 const READ_SIZE: usize = 32 * 1024;
+/// What is wrong with an element that is longer than any packet.
+const TOO_LONG: &str = "an element is too long";
 /// Octets after which a batch is written, full or not.
 const WRITE_SIZE: usize = 64 * 1024;
 
@@ -25,8 +28,11 @@ pub(crate) async fn run(
         end = write(writer, queue) => end,
     };
     let Err(end) = end;
-    if let SessionEnd::Framing(_) = end {
+    if let SessionEnd::Framing(_) | SessionEnd::Oversized(_) = end {
         intake.dropped(LinkDrop::Framing);
+    }
+    if let SessionEnd::Oversized(_) = end {
+        tracing::warn!(reason = %end, "closing a connection");
     }
     end
 }
@@ -91,8 +97,15 @@ impl FrameSplitter {
     /// If what follows cannot be the start of a frame. The frames before it are in `frames`.
     fn split(&mut self, frames: &mut Vec<Bytes>, limit: usize) -> Result<(), SessionEnd> {
         while frames.len() < limit {
-            let Some(length) = frame_length(&self.buffer).map_err(SessionEnd::Framing)? else {
-                break;
+            let length = match frame_length(&self.buffer) {
+                Ok(Some(length)) => length,
+                Ok(None) => break,
+                Err(TOO_LONG) => match oversized(&self.buffer) {
+                    None if self.may_be_named() => break,
+                    Some(packet) => return Err(SessionEnd::Oversized(packet)),
+                    None => return Err(SessionEnd::Framing(TOO_LONG)),
+                },
+                Err(problem) => return Err(SessionEnd::Framing(problem)),
             };
             if self.buffer.len() < length {
                 break;
@@ -104,6 +117,15 @@ impl FrameSplitter {
             });
         }
         Ok(())
+    }
+}
+
+impl FrameSplitter {
+    /// Whether a packet starts here whose name may still come.
+    fn may_be_named(&self) -> bool {
+        let packets = [tlv::INTEREST, tlv::DATA, LP_PACKET];
+        let first = self.buffer.first().map(|&octet| u32::from(octet));
+        first.is_some_and(|first| packets.contains(&first)) && self.buffer.len() < MAX_FRAME_SIZE
     }
 }
 
@@ -125,7 +147,44 @@ pub(super) fn frame_length(octets: &[u8]) -> Result<Option<usize>, &'static str>
         .ok()
         .and_then(|length| length.checked_add(type_size + length_size))
         .filter(|&whole| whole <= MAX_FRAME_SIZE);
-    whole.map(Some).ok_or("an element is too long")
+    whole.map(Some).ok_or(TOO_LONG)
+}
+
+/// Which packet is at the start of `octets`, as far as it is there: its kind and name. `None`: that has not come yet, or it is
+/// none with a name.
+fn oversized(octets: &[u8]) -> Option<String> {
+    let header = |octets: &[u8]| {
+        let (element_type, type_size) = variable_number(octets).ok()??;
+        let (length, length_size) = variable_number(&octets[type_size..]).ok()??;
+        let length = usize::try_from(length).ok()?;
+        Some((
+            u32::try_from(element_type).ok()?,
+            type_size + length_size,
+            length,
+        ))
+    };
+    let (mut element_type, mut start, _) = header(octets)?;
+    if element_type == LP_PACKET {
+        let mut field = header(&octets[start..])?;
+        while field.0 != FRAGMENT {
+            start = start.checked_add(field.1)?.checked_add(field.2)?;
+            field = header(octets.get(start..)?)?;
+        }
+        start += field.1;
+        let (inner, size, _) = header(&octets[start..])?;
+        (element_type, start) = (inner, start + size);
+    }
+    let kind = match element_type {
+        tlv::DATA => "Data",
+        tlv::INTEREST => "an Interest",
+        _ => return None,
+    };
+    let (tlv::NAME, size, length) = header(&octets[start..])? else {
+        return None;
+    };
+    let end = start.checked_add(size)?.checked_add(length)?;
+    let name = Name::decode(&Bytes::copy_from_slice(octets.get(start..end)?)).ok()?;
+    Some(format!("{kind} {name}"))
 }
 
 /// A TLV-TYPE or TLV-LENGTH and the octets it takes, or `None` if `octets` ends before it does.
@@ -215,6 +274,49 @@ mod tests {
         }
         for octets in [&[][..], &[6], &[253, 1], &[6, 253, 1], &[6, 254, 1, 0, 0]] {
             assert_eq!(frame_length(octets), Ok(None), "{octets:?}");
+        }
+    }
+
+    /// A Data packet of 9000 octets, bare and in a link packet after a field, is named once its name is there.
+    #[test]
+    fn a_packet_that_is_too_long_is_named() {
+        let name: Name = "/a/large".parse().unwrap();
+        let mut data = tlv::Writer::default();
+        data.nested(tlv::DATA, |data| {
+            name.encode(data);
+            data.element(21, &[0; 9_000]);
+        });
+        let data = data.finish();
+        let mut wrapped = tlv::Writer::default();
+        wrapped.nested(LP_PACKET, |packet| {
+            packet.element(98, &[1; 6]);
+            packet.element(FRAGMENT, &data);
+        });
+        for stream in [data.clone(), wrapped.finish()] {
+            let mut splitter = FrameSplitter::default();
+            let mut ended = None;
+            for (at, octet) in stream.iter().enumerate() {
+                splitter.buffer.extend_from_slice(&[*octet]);
+                if let Err(end) = split_all(&mut splitter) {
+                    ended = Some((at, end.to_string()));
+                    break;
+                }
+            }
+            let (at, text) = ended.unwrap();
+            assert!(at < 40, "{at}");
+            assert!(text.starts_with("Data /a/large is longer than"), "{text}");
+        }
+        // Without a name it ends once more octets came than a packet has; what is no packet ends at once.
+        for (element_type, octets) in [(tlv::DATA, MAX_FRAME_SIZE), (77, 4)] {
+            let mut splitter = FrameSplitter::default();
+            let stream = element(element_type, 9_000);
+            splitter.buffer.extend_from_slice(&stream[..octets - 1]);
+            assert!(split_all(&mut splitter).unwrap().is_empty());
+            splitter
+                .buffer
+                .extend_from_slice(&stream[octets - 1..octets]);
+            let end = split_all(&mut splitter).unwrap_err();
+            assert!(matches!(end, SessionEnd::Framing(TOO_LONG)), "{end}");
         }
     }
 

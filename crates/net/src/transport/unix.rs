@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_forward::Scope;
+use nix::unistd::Group;
+use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 
@@ -21,12 +23,55 @@ const RESERVED: usize = 4;
 /// `EMFILE` and `ENFILE` of Unix systems: this process, or all together, have as many open files as they may.
 const NO_DESCRIPTORS: [i32; 2] = [24, 23];
 
-/// Accepts connections at `path`.
-pub(crate) async fn listen(node: &Node, path: &Path) -> Result<Listener<PathBuf>, ListenError> {
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// Permissions of a socket's file: whoever may write to it may connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnixAccess {
+    /// Permission bits, such as `0o666`. `None`: those that the process's umask leaves.
+    pub mode: Option<u32>,
+    /// Name of the group that owns the file. `None`: the process's.
+    pub group: Option<String>,
+}
+
+impl UnixAccess {
+    fn apply(&self, path: &Path) -> io::Result<()> {
+        if let Some(name) = &self.group {
+            let group = Group::from_name(name)?;
+            let absent = || io::Error::other(format!("no group {name}: create it with groupadd"));
+            let group = group.ok_or_else(absent)?;
+            let owned = std::os::unix::fs::chown(path, None, Some(group.gid.as_raw()));
+            let told = |error| format!("group {name}: {error}; the forwarder has to be a member");
+            owned.map_err(|error| io::Error::new(error.kind(), told(error)))?;
+        }
+        match self.mode {
+            Some(mode) => std::fs::set_permissions(path, PermissionsExt::from_mode(mode)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Binds a socket to `path`. Nobody can connect before its file has the permissions of `access`.
+fn bind(path: &Path, access: &UnixAccess) -> io::Result<(UnixListener, SocketFile)> {
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.bind(&SockAddr::unix(path)?)?;
+    let file = SocketFile(path.to_owned());
+    access.apply(path)?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok((UnixListener::from_std(socket.into())?, file))
+}
+
+/// Accepts connections at `path` from those whom `access` lets in.
+pub(crate) async fn listen(
+    node: &Node,
+    path: &Path,
+    access: &UnixAccess,
+) -> Result<Listener<PathBuf>, ListenError> {
     let uri = FaceUri::Unix(path.to_owned());
     clear(path).await?;
-    let listener = UnixListener::bind(path).map_err(ListenError::bind(uri.clone()))?;
-    let file = SocketFile(path.to_owned());
+    let (listener, file) = bind(path, access).map_err(ListenError::bind(uri.clone()))?;
     let door = Door::open(node, uri.clone()).await?;
     let stop = door.stop.clone();
     let local = uri.clone();

@@ -92,7 +92,7 @@ fn command_as_it_came(wire: &[u8]) {
     assert!(authenticator.check(NOW, &command, PREFIX, true).is_err());
     let first = authenticator.check(NOW, &command, PREFIX, false);
     let second = authenticator.check(NOW, &command, PREFIX, false);
-    assert_eq!(second, first.and(Err(Refusal::Nonce)));
+    assert_eq!(second, first.and(Err(Refusal::Repeated)));
 }
 
 /// How a signed command comes about: six octets, and then its parameters.
@@ -141,13 +141,21 @@ impl Recipe {
 
     /// What has to be said of it if it is not damaged.
     fn expected(&self) -> Result<(), Refusal> {
-        let grace = ManagementConfig::default().time_grace.as_secs();
+        let grace = ManagementConfig::default().time_grace;
+        let by = Duration::from_secs(self.seconds.unsigned_abs());
         if self.needs_key && !self.is_operators {
             Err(Refusal::Key)
-        } else if !self.has_time || self.seconds.unsigned_abs() > grace {
-            Err(Refusal::Time)
+        } else if !self.has_time {
+            Err(Refusal::NoTime)
+        } else if by > grace {
+            let is_ahead = self.seconds > 0;
+            Err(Refusal::Clock {
+                by,
+                is_ahead,
+                grace,
+            })
         } else if self.nonce.is_empty() {
-            Err(Refusal::Nonce)
+            Err(Refusal::NoNonce)
         } else {
             Ok(())
         }

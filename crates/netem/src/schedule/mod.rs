@@ -15,8 +15,8 @@ pub const OPPORTUNITY: ByteSize = ByteSize::bytes(OPPORTUNITY_BYTES);
 
 pub(crate) const OPPORTUNITY_BYTES: u64 = 1_500;
 
-/// Most lines or entries of a schedule: at 100 Mbit/s, eight minutes of opportunities, in 16 MiB of memory.
-pub const MAX_ENTRIES: usize = 1 << 22;
+/// Most lines or entries of a schedule: at 100 Mbit/s, nine hours of opportunities, in 1 GiB of memory.
+pub const MAX_ENTRIES: usize = 1 << 28;
 
 /// Largest rate of a schedule, 1 Tbit/s: sums over a year of it do not overflow.
 pub const MAX_RATE: Bitrate = Bitrate::mbps(1_000_000);
@@ -236,7 +236,7 @@ fn check_count(entries: usize) -> Result<(), ScheduleError> {
     match entries {
         0 => Err(ScheduleError::of_all("expected an entry at least")),
         1..=MAX_ENTRIES => Ok(()),
-        _ => Err(ScheduleError::of_all("expected at most 4194304 entries")),
+        _ => Err(ScheduleError::of_all("expected at most 268435456 entries")),
     }
 }
 

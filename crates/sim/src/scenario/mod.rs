@@ -25,8 +25,10 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::topology::Spec;
 pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
+
 pub use exchange::{Exchange, Side};
 pub use flows::{Change, Flow};
 pub use forwarding::{Routes, Strategy};
@@ -114,6 +116,23 @@ impl Scenario {
             Self::Evolution(evolution) => evolution.validate(),
             Self::Parameters(_) => Ok(()),
             Self::Topology(table) => table.run(base).map(drop),
+        }
+    }
+
+    /// What its topology's file says that was ignored, a sentence each; nothing if the file cannot be read.
+    pub fn remarks(&self, base: &Path) -> Vec<String> {
+        let topology = match self {
+            Self::Network(network) => &network.topology,
+            Self::Stream(stream) => &stream.topology,
+            Self::Exchange(exchange) => &exchange.topology,
+            Self::Topology(table) => &table.topology,
+            Self::Evolution(_) | Self::Parameters(_) => return Vec::new(),
+        };
+        match topology {
+            Spec::File(_) => topology
+                .build(base)
+                .map_or_else(|_| Vec::new(), |it| it.remarks),
+            _ => Vec::new(),
         }
     }
 

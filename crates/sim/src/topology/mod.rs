@@ -3,12 +3,14 @@
 //! ```text
 //!  builders (dumbbell, grid, …) ─┐
 //!  TOML: Spec ───────────────────┼─▶ Topology ─▶ routes
-//!  files: ndnsim, rocketfuel ────┘       └─▶ ndnsim::write
+//!  files: ndnsim, rocketfuel, …  ┘       └─▶ ndnsim::write
 //! ```
 
 mod builders;
 mod check;
 mod error;
+pub mod graphml;
+pub mod mini_ndn;
 pub mod ndnsim;
 mod rates;
 pub mod rocketfuel;
@@ -44,6 +46,8 @@ pub struct Topology {
     pub nodes: Vec<Node>,
     /// The links between them; at most one between two nodes.
     pub links: Vec<Link>,
+    /// What its source says that was ignored: a sentence for each kind.
+    pub remarks: Vec<String>,
 }
 
 /// A host or router.
@@ -191,6 +195,7 @@ impl Topology {
         Self {
             nodes: nodes.iter().map(|&at| self.nodes[at].clone()).collect(),
             links: links.collect(),
+            remarks: self.remarks.clone(),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! Traces and models of links' rates.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
 use namecast_netem::{self as netem, Model, Rate, Schedule, TraceFile};
 
-use super::{Limits, Topology, TopologyError, text};
+use super::{Topology, TopologyError};
 
 /// Schedules that links share.
 #[derive(Default)]
@@ -19,15 +21,11 @@ struct Schedules {
 ///
 /// # Errors
 /// If a file cannot be read or is wrong.
-pub(super) fn resolve(
-    topology: &mut Topology,
-    base_dir: &Path,
-    limits: &Limits,
-) -> Result<(), TopologyError> {
+pub(super) fn resolve(topology: &mut Topology, base_dir: &Path) -> Result<(), TopologyError> {
     let mut schedules = Schedules::default();
     for link in &mut topology.links {
         for config in [&mut link.forward, &mut link.backward] {
-            schedules.resolve(config, base_dir, limits)?;
+            schedules.resolve(config, base_dir)?;
         }
     }
     Ok(())
@@ -38,7 +36,6 @@ impl Schedules {
         &mut self,
         config: &mut netem::Config,
         base_dir: &Path,
-        limits: &Limits,
     ) -> Result<(), TopologyError> {
         if let Some(Rate::Model(model)) = config.rate {
             // One of which the numbers make no sense is left to be refused with the name of its link.
@@ -47,7 +44,7 @@ impl Schedules {
             }
             return Ok(());
         }
-        config.resolve_rate(|file| self.read(file, base_dir, limits))
+        config.resolve_rate(|file| self.read(file, base_dir))
     }
 
     fn drawn(&mut self, model: Model) -> Arc<Schedule> {
@@ -60,18 +57,16 @@ impl Schedules {
         schedule
     }
 
-    fn read(
-        &mut self,
-        file: &TraceFile,
-        base_dir: &Path,
-        limits: &Limits,
-    ) -> Result<Arc<Schedule>, TopologyError> {
+    fn read(&mut self, file: &TraceFile, base_dir: &Path) -> Result<Arc<Schedule>, TopologyError> {
         if let Some(schedule) = self.traces.get(file) {
             return Ok(Arc::clone(schedule));
         }
         let path = base_dir.join(&file.trace);
-        let text = text::read(&path, limits)?;
-        let schedule = Schedule::parse(&text, file.format)
+        let opened = File::open(&path).map_err(|error| TopologyError::Read {
+            file: path.clone(),
+            error,
+        })?;
+        let schedule = Schedule::read(BufReader::new(opened), file.format)
             .map_err(|error| TopologyError::Trace { file: path, error })?;
         let schedule = Arc::new(schedule);
         self.traces.insert(file.clone(), Arc::clone(&schedule));

@@ -9,6 +9,8 @@ use namecast_units::ByteSize;
 use serde::{Deserialize, Serialize};
 
 use super::builders::with_access;
+use super::graphml::read_graphml;
+use super::mini_ndn::read_mini_ndn;
 use super::rocketfuel::{MapOptions, Source, read_map, read_weights};
 use super::{
     AccessHosts, Diamond, Dumbbell, Grid, Limits, Line, Link, LinkService, Node, NodeQueue,
@@ -74,7 +76,7 @@ pub struct FileSpec {
     /// For weights: the file with latencies, if there is one.
     #[serde(default)]
     pub latencies: Option<PathBuf>,
-    /// For weights: what the files do not say about links.
+    /// For weights, GraphML and mini-ndn: what the files do not say about links.
     #[serde(default)]
     pub link: Option<netem::Config>,
     /// For maps: what they do not say.
@@ -95,6 +97,20 @@ pub enum FileFormat {
     RocketfuelWeights,
     /// Rocketfuel's router-level map.
     RocketfuelMap,
+    /// GraphML, such as the maps of the Internet Topology Zoo.
+    Graphml,
+    /// A configuration of mini-ndn.
+    MiniNdn,
+}
+
+impl FileFormat {
+    /// Whether [`FileSpec::link`] says what the file does not.
+    const fn takes_link(self) -> bool {
+        matches!(
+            self,
+            Self::RocketfuelWeights | Self::Graphml | Self::MiniNdn
+        )
+    }
 }
 
 /// A topology node by node.
@@ -260,7 +276,7 @@ impl Spec {
             Self::File(file) => file.build(base_dir, limits),
             Self::Explicit(lists) => lists.build(limits),
         }?;
-        rates::resolve(&mut topology, base_dir, limits)?;
+        rates::resolve(&mut topology, base_dir)?;
         topology.check(limits)?;
         Ok(topology)
     }
@@ -282,8 +298,21 @@ impl FileSpec {
             FileFormat::RocketfuelMap => {
                 read_map(source, &self.map.clone().unwrap_or_default(), limits)
             }
+            FileFormat::Graphml => read_graphml(source, &self.link(), limits),
+            FileFormat::MiniNdn => read_mini_ndn(source, &self.link(), limits),
         }?;
+        if topology.nodes.is_empty() {
+            let expected = match self.format {
+                FileFormat::RocketfuelMap => "a router within the radius that 'map' allows",
+                _ => "a node",
+            };
+            return Err(text::end_error(source.text, source.file, expected));
+        }
         with_access(topology, self.access_hosts.as_ref(), limits)
+    }
+
+    fn link(&self) -> netem::Config {
+        self.link.clone().unwrap_or_default()
     }
 
     fn weights(
@@ -292,7 +321,7 @@ impl FileSpec {
         base_dir: &Path,
         limits: &Limits,
     ) -> Result<Topology, TopologyError> {
-        let link = self.link.clone().unwrap_or_default();
+        let link = self.link();
         let Some(latencies) = &self.latencies else {
             return read_weights(weights, None, &link, limits);
         };
@@ -315,7 +344,12 @@ impl FileSpec {
                 weights,
                 "rocketfuel-weights",
             ),
-            ("link", self.link.is_some(), weights, "rocketfuel-weights"),
+            (
+                "link",
+                self.link.is_some(),
+                self.format.takes_link(),
+                "rocketfuel-weights\", \"graphml\" or \"mini-ndn",
+            ),
             ("map", self.map.is_some(), map, "rocketfuel-map"),
         ] {
             if is_there && !belongs {
@@ -336,7 +370,7 @@ impl ExplicitSpec {
         };
         let mut topology = Topology {
             nodes: self.node.iter().map(node).collect(),
-            links: Vec::new(),
+            ..Topology::default()
         };
         let names = topology.names();
         let mut links = Vec::with_capacity(self.link.len());

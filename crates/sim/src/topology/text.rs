@@ -26,6 +26,30 @@ pub(super) struct Field<'a> {
     pub(super) text: &'a str,
 }
 
+/// What a reader passes over, of one kind.
+#[derive(Debug, Default)]
+pub(super) struct Ignored {
+    count: usize,
+    /// Line and text of the first.
+    first: Option<(usize, String)>,
+}
+
+impl Ignored {
+    pub(super) fn add(&mut self, line: usize, text: &str) {
+        self.count += 1;
+        self.first.get_or_insert_with(|| (line, quote(text)));
+    }
+
+    /// One sentence about all of `kind`, such as "links of a node to itself"; none if nothing was ignored.
+    pub(super) fn remark(&self, file: &str, kind: &str) -> Option<String> {
+        let (line, text) = self.first.as_ref()?;
+        let count = self.count;
+        Some(format!(
+            "{file}:{line}: ignored {kind}: {text}, {count} in all"
+        ))
+    }
+}
+
 /// The lines of `text`, numbered.
 pub(super) fn lines<'a>(text: &'a str, file: &'a str) -> impl Iterator<Item = Line<'a>> {
     text.lines().enumerate().map(move |(at, text)| Line {

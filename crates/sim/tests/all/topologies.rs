@@ -362,3 +362,40 @@ fn large_networks_get_routes() {
         assert!((6..=16).contains(&farthest), "{farthest}");
     }
 }
+
+/// Maps as they are found: what makes no sense is ignored with a remark, and an empty one is refused.
+#[test]
+fn imperfect_maps_are_read_and_empty_ones_refused() {
+    let folder = std::env::temp_dir().join(format!("namecast-maps-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let build = |format: &str, text: &str| {
+        std::fs::write(folder.join("map"), text).unwrap();
+        let spec = format!("kind = \"file\"\npath = \"map\"\nformat = \"{format}\"\n");
+        let spec: Spec = toml::from_str(&spec).unwrap();
+        spec.build(&folder).map_err(|error| error.to_string())
+    };
+    let own = build("ndnsim", "router\na\nb\nlink\na b 10Mbps 1\na a 10Mbps 1\n").unwrap();
+    assert_eq!((own.links.len(), own.remarks.len()), (1, 1));
+    let absent = "1 @a + bb (1) -> <2> <9> =a r0\n";
+    assert!(
+        build("rocketfuel-map", absent)
+            .unwrap_err()
+            .contains("map:1:")
+    );
+    let absent = absent.replace("(1)", "(2)");
+    assert_eq!(build("rocketfuel-map", &absent).unwrap().remarks.len(), 1);
+    for (format, text) in [
+        ("ndnsim", "router\nlink\n"),
+        ("rocketfuel-map", ""),
+        ("rocketfuel-weights", "# nothing\n"),
+        ("graphml", "<graphml/>"),
+        ("mini-ndn", "[nodes]\n"),
+    ] {
+        let error = build(format, text).unwrap_err();
+        assert!(
+            error.contains("map:") && error.contains("expected a "),
+            "{error}"
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -101,6 +101,7 @@ impl Reading<'_> {
         let place = face.uri.span();
         let uri = self.uri(&face.uri)?;
         let problem = match &uri {
+            uri if uri.obstacle().is_some() => uri.obstacle(),
             FaceUri::Udp(address) if address.ip().is_multicast() => {
                 Some("expected one peer's address: [[multicast]] makes a face to a group")
             }

@@ -1,14 +1,14 @@
 //! The client, and what a node with keys lets which client do.
 
 use namecast_packet::signature::DigestSigner;
-use namecast_packet::{Certificate, Data, Name};
+use namecast_packet::{Certificate, Data, Interest, LpPacket, Name};
 use namecast_units::{ByteSize, Duration};
 
 use super::super::{
     CAPTURE, CHILD_INHERIT, Client, ClientError, ControlParameters, FaceStatus, FibEntry, Item,
     PRECEDE, StrategyChoice,
 };
-use super::{about, name, to};
+use super::{ControlResponse, about, name, to};
 use crate::{
     Clock, FaceUri, Identity, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationConfig,
 };
@@ -239,4 +239,45 @@ async fn management_keeps_its_names() {
             client.command(command, &about(free)).await.unwrap();
         }
     }
+}
+
+/// Refuses commands that are not later than the one before, as NFD does, in NFD's words: the first two times here.
+#[tokio::test]
+async fn a_command_that_came_too_late_is_signed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (operator, _) = operated(directory.path());
+    let node = Node::start(NodeConfig {
+        management: silent(),
+        ..NodeConfig::caching(ByteSize::ZERO)
+    });
+    let mut forwarder = node.application_face().await.unwrap();
+    let prefix = name("/localhost/nfd/rib/register");
+    node.add_route(prefix, forwarder.id(), 0).await.unwrap();
+    let client = Client::of_node(&node).await.unwrap();
+    let mut client = client.signing_with(operator.signer);
+    let answering = async {
+        let mut times = Vec::new();
+        for (code, text) in [
+            (403, "authorization rejected"),
+            (403, "authorization rejected"),
+            (200, "OK"),
+        ] {
+            let packet = LpPacket::decode(forwarder.recv().await.unwrap()).unwrap();
+            let command = Interest::decode(packet.fragment.unwrap()).unwrap();
+            times.push(command.signature_info().unwrap().time.unwrap());
+            let response = ControlResponse {
+                code,
+                text: text.to_owned(),
+                parameters: about("/a"),
+            };
+            let data = Data::builder(command.name().clone()).content(response.encode());
+            let data = data.sign(&DigestSigner);
+            forwarder.send(data.wire().clone()).await.unwrap();
+        }
+        times
+    };
+    let parameters = about("/a");
+    let (done, times) = tokio::join!(client.command("rib/register", &parameters), answering);
+    assert_eq!(done.unwrap().name, Some(name("/a")));
+    assert!(times.is_sorted_by(|a, b| a < b), "{times:?}");
 }

@@ -148,3 +148,16 @@ async fn neighbours_command_nothing_but_routes() {
 async fn management(node: &Node) -> FaceId {
     node.faces().await.unwrap()[0].id
 }
+
+/// The answer has the command's name, so the prefix cannot be in it twice.
+#[tokio::test]
+async fn a_prefix_of_5000_octets_is_answered() {
+    let node = Node::start(NodeConfig::default());
+    let mut face = node.application_face().await.unwrap();
+    let long = format!("/{}", "x".repeat(5_000));
+    let response = ask(&mut face, "rib/register", &about(&long)).await;
+    assert_eq!(verdict(&response), (200, "OK"));
+    let parameters = &response.parameters;
+    assert_eq!((&parameters.name, parameters.cost), (&None, Some(0)));
+    assert_eq!(routes(&node).await[0].prefix, long);
+}

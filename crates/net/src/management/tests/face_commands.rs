@@ -128,6 +128,16 @@ async fn a_command_that_makes_no_sense_is_refused_with_the_reason() {
         (to("udp4://127.0.0.1"), 400, "Non-canonical remote URI"),
         (to("tcp://127.0.0.1:9"), 400, "Non-canonical remote URI"),
         (to("udp4://localhost:9"), 400, "Non-canonical remote URI"),
+        (
+            to("udp4://127.0.0.1:0"),
+            406,
+            "udp4://127.0.0.1:0: expected a port from 1 to 65535",
+        ),
+        (
+            to("tcp6://[::]:9"),
+            406,
+            "tcp6://[::]:9: expected the address of one peer, not the wildcard",
+        ),
     ])
     .await;
     let node = Node::start(NodeConfig::default());

@@ -8,7 +8,7 @@ use namecast_units::{Bitrate, parse_duration};
 
 use super::attributes;
 use crate::topology::check::is_name;
-use crate::topology::text::{Field, Line, end_error, lines, quote};
+use crate::topology::text::{Field, Ignored, Line, end_error, lines, quote};
 use crate::topology::{
     Limits, Link, LinkIndex, LinkService, Node, NodeIndex, Topology, TopologyError, ordered,
 };
@@ -57,7 +57,11 @@ pub fn read(text: &str, file: &str, limits: &Limits) -> Result<Topology, Topolog
     match section {
         Section::Before => Err(end_error(text, file, "a line 'router'")),
         Section::Routers => Err(end_error(text, file, "a line 'link'")),
-        Section::Links => Ok(reader.topology),
+        Section::Links => {
+            let own = reader.own.remark(file, "links of a node to itself");
+            reader.topology.remarks = own.into_iter().collect();
+            Ok(reader.topology)
+        }
     }
 }
 
@@ -68,6 +72,8 @@ struct Reader {
     routers: BTreeMap<String, (NodeIndex, usize)>,
     /// Each link and the line that gave it.
     pairs: BTreeMap<(NodeIndex, NodeIndex), (LinkIndex, usize)>,
+    /// Links of a node to itself.
+    own: Ignored,
 }
 
 impl Reader {
@@ -114,7 +120,8 @@ impl Reader {
         }
         let ends = (self.end(&fields[0])?, self.end(&fields[1])?);
         if ends.0 == ends.1 {
-            return Err(fields[1].error("another node than the first"));
+            self.own.add(line.number, fields[0].text);
+            return Ok(());
         }
         let cost = fields[3].parse("a metric: a whole number")?;
         if cost > MAX_METRIC {

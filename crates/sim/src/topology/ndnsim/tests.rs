@@ -122,10 +122,6 @@ fn wrong_lines_are_refused_with_their_place() {
             "t.txt:6:3: found 'd', expected the name of a router above",
         ),
         (
-            "a a 1Mbps 1",
-            "t.txt:6:3: found 'a', expected another node than the first",
-        ),
-        (
             "a b 1Mbps",
             "t.txt:6: found 'a b 1Mbps', expected from, to, bandwidth and metric",
         ),

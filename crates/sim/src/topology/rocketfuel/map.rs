@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
 use super::Source;
-use crate::topology::text::{Field, lines, quote};
+use crate::topology::text::{Field, Ignored, lines, quote};
 use crate::topology::{Limits, Link, LinkService, NodeIndex, Topology, TopologyError, ordered};
 
 /// What a map does not say.
@@ -121,7 +121,8 @@ struct Row<'a> {
 /// Reads a router-level map. Routers are named `bb-<uid>`, `gw-<uid>`, `leaf-<uid>` and `ext-<euid>`.
 ///
 /// A router counts as backbone if the map says so; ndnSIM's reader guesses it from degrees. Rates and delays are not in the
-/// map: they are drawn. The number of neighbours may be larger than those listed, as in trimmed maps.
+/// map: they are drawn. The number of neighbours may be larger than those listed, as in trimmed maps. A neighbour without a line
+/// of its own, or a router's own uid, is ignored with a remark.
 ///
 /// # Errors
 /// The first thing that is wrong, with its line.
@@ -151,7 +152,7 @@ pub fn read_map(
             limits.check(rows.len(), 0)?;
         }
     }
-    let topology = Builder::new(options).build(&rows, limits)?;
+    let topology = Builder::new(options).build(&rows, source.file, limits)?;
     if options.largest_component {
         return Ok(topology.restricted_to(&topology.largest_component()));
     }
@@ -270,6 +271,10 @@ struct Builder<'o> {
     topology: Topology,
     classes: Vec<Class>,
     pairs: BTreeSet<(NodeIndex, NodeIndex)>,
+    /// Routers that list themselves.
+    own: Ignored,
+    /// Neighbours that have no line.
+    absent: Ignored,
 }
 
 impl<'o> Builder<'o> {
@@ -280,10 +285,17 @@ impl<'o> Builder<'o> {
             topology: Topology::default(),
             classes: Vec::new(),
             pairs: BTreeSet::new(),
+            own: Ignored::default(),
+            absent: Ignored::default(),
         }
     }
 
-    fn build(mut self, rows: &[Row<'_>], limits: &Limits) -> Result<Topology, TopologyError> {
+    fn build(
+        mut self,
+        rows: &[Row<'_>],
+        file: &str,
+        limits: &Limits,
+    ) -> Result<Topology, TopologyError> {
         // A uid that is in the file but left out stands for nothing.
         let mut places: BTreeMap<&str, (Option<NodeIndex>, usize)> = BTreeMap::new();
         for row in rows {
@@ -297,18 +309,25 @@ impl<'o> Builder<'o> {
         }
         for row in rows {
             for neighbour in &row.neighbours {
-                let known = places.get(neighbour.text);
-                let &(to, _) = known.ok_or_else(|| neighbour.error("a uid that has a line"))?;
-                let &(from, _) = &places[row.uid.text];
-                if let (Some(from), Some(to)) = (from, to) {
-                    if from == to {
-                        return Err(neighbour.error("another router than the line's own"));
-                    }
+                let line = neighbour.line.number;
+                if neighbour.text == row.uid.text {
+                    self.own.add(line, neighbour.text);
+                    continue;
+                }
+                let Some(&(to, _)) = places.get(neighbour.text) else {
+                    self.absent.add(line, neighbour.text);
+                    continue;
+                };
+                if let (Some(from), Some(to)) = (places[row.uid.text].0, to) {
                     self.link((from, to));
                     limits.check(0, self.topology.links.len())?;
                 }
             }
         }
+        let own = self.own.remark(file, "routers that list themselves");
+        let absent = "neighbours without a line of their own";
+        let absent = self.absent.remark(file, absent);
+        self.topology.remarks = own.into_iter().chain(absent).collect();
         Ok(self.topology)
     }
 
@@ -543,20 +562,32 @@ mod tests {
             ),
             ("-1 @a =n r0", "m.cch:1:4: found '@a', expected =<name>"),
             (
-                "1 @a (1) -> <2> =n r0",
-                "m.cch:1:13: found '2', expected a uid that has a line",
-            ),
-            (
-                "1 @a (1) -> <1> =n r0",
-                "m.cch:1:13: found '1', expected another router than the line's own",
-            ),
-            (
                 "1 @a (0) -> =n r0\n1 @a (0) -> =n r0",
                 "m.cch:2:1: found '1', expected another uid: line 1 has this one",
             ),
         ] {
             assert_eq!(read(map, &MapOptions::default()).unwrap_err(), message);
         }
+    }
+
+    /// As measured maps have them: the links that make sense stay.
+    #[test]
+    fn own_and_absent_neighbours_are_ignored_with_a_remark() {
+        let map = "1 @a + bb (4) -> <2> <1> <9> =a r0\n2 @b + bb (3) -> <1> <2> {-7} =b r0\n";
+        let topology = read(map, &MapOptions::default()).unwrap();
+        assert_eq!(shape(&topology), (vec!["bb-1", "bb-2"], vec![(0, 1)]));
+        assert_eq!(
+            topology.remarks,
+            [
+                "m.cch:1: ignored routers that list themselves: '1', 2 in all",
+                "m.cch:1: ignored neighbours without a line of their own: '9', 2 in all",
+            ]
+        );
+        assert_eq!(
+            read(MAP, &MapOptions::default()).unwrap().remarks.len(),
+            0,
+            "nothing is ignored"
+        );
     }
 
     #[test]

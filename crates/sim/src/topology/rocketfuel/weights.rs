@@ -7,7 +7,7 @@ use namecast_netem as netem;
 
 use super::Source;
 use crate::topology::check::is_name;
-use crate::topology::text::{Field, lines, quote};
+use crate::topology::text::{Field, Ignored, lines, quote};
 use crate::topology::{Limits, Link, LinkService, NodeIndex, Topology, TopologyError, ordered};
 
 /// Digits after the point that a value may have.
@@ -41,7 +41,11 @@ pub fn read_weights(
     let delays = latencies
         .map(|latencies| reader.read_latencies(weights, latencies))
         .transpose()?;
-    let mut topology = Topology::default();
+    let own = reader.own.remark(weights.file, "links of a node to itself");
+    let mut topology = Topology {
+        remarks: own.into_iter().collect(),
+        ..Topology::default()
+    };
     let mut names: Vec<_> = reader.names.into_iter().collect();
     names.sort_unstable_by_key(|&(_, node)| node);
     for (name, _) in names {
@@ -83,6 +87,8 @@ struct Reader {
     pairs: BTreeMap<(NodeIndex, NodeIndex), usize>,
     /// Each direction that was given, and its line.
     directions: BTreeMap<(NodeIndex, NodeIndex), usize>,
+    /// Links of a node to itself.
+    own: Ignored,
 }
 
 impl Reader {
@@ -98,7 +104,8 @@ impl Reader {
             };
             let ends = (self.node(from)?, self.node(to)?);
             if ends.0 == ends.1 {
-                return Err(to.error("another node than the first"));
+                self.own.add(line.number, from.text);
+                continue;
             }
             note(&mut self.directions, ends, from)?;
             if let Some(&known) = self.pairs.get(&ordered(ends)) {
@@ -146,6 +153,9 @@ impl Reader {
                 known.ok_or_else(|| field.error(expected))
             };
             let ends = (end(from)?, end(to)?);
+            if ends.0 == ends.1 {
+                continue;
+            }
             note(&mut directions, ends, from)?;
             let link = self.pairs.get(&ordered(ends));
             let expected = || format!("a node that {} links to the first", weights.file);
@@ -234,6 +244,20 @@ mod tests {
     use namecast_units::Bitrate;
 
     use super::*;
+
+    #[test]
+    fn links_of_a_node_to_itself_are_ignored_with_a_remark() {
+        let [weights, latencies] = [("a a 1\na b 2\n", "w"), ("a a 1\na b 5\n", "l")]
+            .map(|(text, file)| Source { text, file });
+        let config = netem::Config::default();
+        let limits = Limits::default();
+        let topology = read_weights(weights, Some(latencies), &config, &limits).unwrap();
+        assert_eq!(topology.links.len(), 1);
+        assert_eq!(
+            topology.remarks,
+            ["w:1: ignored links of a node to itself: 'a', 1 in all"]
+        );
+    }
 
     const WEIGHTS: &str = "San+Jose,+CA471 Oak+Brook,+IL301 14.5\n\
                            Oak+Brook,+IL301 San+Jose,+CA471 14.5\n\
@@ -332,10 +356,6 @@ mod tests {
                 "w:1: found 'a b 1 2', expected from, to and weight".to_owned(),
             ),
             (
-                "\na a 1",
-                "w:2:3: found 'a', expected another node than the first".to_owned(),
-            ),
-            (
                 "a b -1",
                 format!("w:1:5: found '-1', expected a weight: {value}"),
             ),
@@ -373,10 +393,6 @@ mod tests {
             (
                 "a c 1",
                 "l:1:3: found 'c', expected a node that w links to the first",
-            ),
-            (
-                "a a 1",
-                "l:1:3: found 'a', expected a node that w links to the first",
             ),
             (
                 "a b 1\na b 1",

@@ -105,6 +105,7 @@ fn topology(scene: &Scene) -> Topology {
     Topology {
         nodes: ["CP1", "R", "CP2"].map(node).into(),
         links: vec![link((0, 1), true), link((1, 2), scene.both)],
+        ..Topology::default()
     }
 }
 

@@ -67,17 +67,8 @@ impl Publication {
         let mut octets = pushed.octets;
         let (reader, writer) = std::io::pipe()?;
         let writer = pipe::Sender::from_owned_fd(writer.into())?;
-        let media = Media {
-            input: vec![Input::Pipe(Pipe::new(
-                reader,
-                pushed.container,
-                format!("{} from {}", source.0, source.1),
-            ))],
-            data: Vec::new(),
-            looped: false,
-            encoded: Vec::new(),
-            encoding: self.encoding.clone(),
-        };
+        let label = format!("{} from {}", source.0, source.1);
+        let media = self.media(Pipe::new(reader, pushed.container, label));
         let mut carrying = pin!(async {
             tokio::select! {
                 left = carry(&mut octets, writer, &admitted) => left,
@@ -123,13 +114,7 @@ impl Publication {
                 },
                 _ = tick.tick() => listed.set(publishing.figures().await),
                 left = &mut carrying => {
-                    let begins_anew = pushed.seen.as_ref().is_some_and(|it| it.get().changed.is_some());
-                    let end = finish(&mut publishing, begins_anew);
-                    admitted.set_silent(true);
-                    tokio::select! {
-                        () = end => {}
-                        () = admitted.given_away() => {}
-                    }
+                    finish(&mut publishing, &admitted, pushed.seen.as_ref()).await;
                     return Ok(left);
                 }
                 () = sleep_until(late_at), if !has_begun && !is_late => {
@@ -137,6 +122,16 @@ impl Publication {
                     self.tell_late(name, pushed.seen.as_ref()).await;
                 }
             }
+        }
+    }
+
+    fn media(&self, pipe: Pipe) -> Media {
+        Media {
+            input: vec![Input::Pipe(pipe)],
+            data: Vec::new(),
+            looped: false,
+            encoded: Vec::new(),
+            encoding: self.encoding.clone(),
         }
     }
 
@@ -187,13 +182,22 @@ impl Publication {
     }
 }
 
-/// Publishes what ffmpeg still holds. Whoever watches may fetch it for a while, unless the stream begins anew.
-async fn finish(publishing: &mut Publishing, begins_anew: bool) {
-    let rest = async { while !matches!(publishing.next().await, Happened::Over(_)) {} };
-    // What does not come by then is worth less than the place.
-    let is_over = timeout(MAX_REST, rest).await.is_ok();
-    if is_over && !begins_anew {
-        sleep(LINGER).await;
+/// Publishes what ffmpeg still holds. Whoever watches may fetch it for a while, unless the stream begins anew or another pusher comes
+/// for the name.
+async fn finish(publishing: &mut Publishing, admitted: &Admitted, seen: Option<&Seen>) {
+    let begins_anew = seen.is_some_and(|seen| seen.get().changed.is_some());
+    let rest = async {
+        let over = async { while !matches!(publishing.next().await, Happened::Over(_)) {} };
+        // What does not come by then is worth less than the place.
+        let is_over = timeout(MAX_REST, over).await.is_ok();
+        if is_over && !begins_anew {
+            sleep(LINGER).await;
+        }
+    };
+    admitted.set_silent(true);
+    tokio::select! {
+        () = rest => {}
+        () = admitted.given_away() => {}
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a link measures and knows, for those who do not hold it.
 
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use core::time::Duration;
 
 use namecast_units::{ByteSize, Instant};
@@ -20,6 +20,8 @@ pub struct LinkMeter {
     queued: AtomicU64,
     /// When the next frame was queued, in nanoseconds and one more; 0 while none waits.
     waits_since: AtomicU64,
+    /// Octets of the largest datagram that reaches the neighbour; 0 where the link does not look for it.
+    path_mtu: AtomicUsize,
     pub(crate) neighbour: Neighbour,
 }
 
@@ -48,6 +50,16 @@ impl LinkMeter {
     /// Returns whether the neighbour speaks extension fields, as it was found out; `None` as long as that is unknown.
     pub fn speaks_extensions(&self) -> Option<bool> {
         self.neighbour.speaks()
+    }
+
+    /// Returns octets of the largest datagram that reaches the neighbour; `None` where the link does not look for it.
+    pub fn path_mtu(&self) -> Option<usize> {
+        let octets = self.path_mtu.load(Relaxed);
+        (octets > 0).then_some(octets)
+    }
+
+    pub(super) fn set_path_mtu(&self, octets: Option<usize>) {
+        self.path_mtu.store(octets.unwrap_or(0), Relaxed);
     }
 
     /// The link's part, which has a lock around it: nobody else writes.

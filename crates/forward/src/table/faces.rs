@@ -118,6 +118,13 @@ impl Face {
         }
     }
 
+    /// Octets of the largest frame that reaches the neighbour.
+    pub(crate) fn mtu(&self) -> usize {
+        let path = self.meter.as_ref().and_then(|meter| meter.path_mtu());
+        let all = path.into_iter().chain(self.config.mtu);
+        all.min().unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn is_ad_hoc(&self) -> bool {
         self.config.link_type == LinkType::AdHoc
     }

@@ -252,6 +252,14 @@ impl PathMtu {
         }
     }
 
+    /// A router reported that a datagram was too large for the path, after which the operating system's limit is `limit`.
+    pub(super) fn on_report(&mut self, now: Instant, limit: Option<usize>) {
+        self.set_system_limit(now, limit);
+        if let Some(limit) = limit.filter(|&limit| limit < self.mtu) {
+            self.lower(now, limit, SEARCH_PAUSE);
+        }
+    }
+
     /// The operating system refused a datagram of `octets` as too large; `limit` is what it takes, if it says so.
     pub(super) fn on_too_large(&mut self, now: Instant, octets: usize, limit: Option<usize>) {
         self.set_system_limit(now, limit);

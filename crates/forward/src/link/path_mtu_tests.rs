@@ -120,7 +120,11 @@ fn the_systems_limit_is_tried_first() {
         network.limit = Some(limit);
         network.run(secs(2));
         assert_eq!(network.path.mtu(), limit.min(CEILING));
-        let first = if limit > 1_200 { limit.min(CEILING) } else { CEILING };
+        let first = if limit > 1_200 {
+            limit.min(CEILING)
+        } else {
+            CEILING
+        };
         assert_eq!(network.probes[..2], [SMALL, first]);
     }
 }

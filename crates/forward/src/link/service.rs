@@ -123,6 +123,15 @@ impl Link {
         }
     }
 
+    /// A router reported that a datagram was too large for the path, after which the operating system's limit is `limit`, if it has
+    /// one.
+    pub fn on_path_report(&mut self, now: Instant, limit: Option<usize>) {
+        if let Some(path) = &mut self.path {
+            path.on_report(now, limit);
+            self.spread_mtu();
+        }
+    }
+
     /// The operating system refused a datagram of `octets` as too large; `limit` is what it takes, if it says so.
     pub fn on_too_large(&mut self, now: Instant, octets: usize, limit: Option<usize>) {
         if let Some(path) = &mut self.path {
@@ -254,6 +263,14 @@ impl Link {
             }
             Err(reason) => self.drop(reason),
         }
+    }
+
+    /// Returns whether a frame only asks how much the path takes, so that nothing is lost if it does not leave.
+    pub fn is_probe(frame: &Bytes) -> bool {
+        let packet = LpPacket::decode(frame.clone());
+        packet.is_ok_and(|it| {
+            it.fragment.is_none() && it.extensions.get(Extensions::PATH_PROBE).is_some()
+        })
     }
 
     /// Forgets what the neighbour speaks: the connection is new, and the neighbour may be.

@@ -1,12 +1,14 @@
 //! A UDP socket with batched calls and segmentation offload where the kernel has them.
 
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use namecast_forward::Keep;
+use namecast_forward::{Keep, PathMtuConfig};
 use namecast_units::Duration;
+use nix::errno::Errno;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
@@ -49,11 +51,41 @@ impl From<SocketAddr> for UdpPath {
     }
 }
 
+impl UdpPath {
+    /// Sizes of datagrams to the peer between which probes look for the path's; `None` for a peer on this machine, which takes any.
+    pub(crate) fn mtu_discovery(self) -> Option<PathMtuConfig> {
+        match self.remote {
+            _ if self.remote.ip().to_canonical().is_loopback() => None,
+            SocketAddr::V4(_) => Some(PathMtuConfig::UDP_V4),
+            SocketAddr::V6(_) => Some(PathMtuConfig::UDP_V6),
+        }
+    }
+}
+
+/// What became of frames that were to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// How many of the first need not be sent again.
+    pub(crate) frames: usize,
+    /// Whether the one after them is larger than the link, or the path as far as the system knows it, takes.
+    pub(crate) is_too_large: bool,
+}
+
+/// Whether the system says that a datagram was too large: this one, or one sent earlier of which a router said so.
+pub(crate) fn is_too_large(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
+}
+
 /// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// Most frames that the kernel cuts from one call. Not as in `state`, which takes frames that are too large for a sign that the
+    /// interface has no offload.
+    max_segments: AtomicUsize,
+    /// Octets of IP's and UDP's headers.
+    headers: usize,
     /// Whether it receives at all addresses of this machine.
     is_wildcard: bool,
     /// Whether there is one peer only.
@@ -118,8 +150,11 @@ impl UdpLink {
     fn new(socket: Socket, is_connected: bool) -> io::Result<Self> {
         let socket = UdpSocket::from_std(socket.into())?;
         let state = UdpSocketState::new((&socket).into())?;
-        let is_wildcard = !is_connected && socket.local_addr()?.ip().is_unspecified();
+        let own = socket.local_addr()?;
+        let is_wildcard = !is_connected && own.ip().is_unspecified();
         Ok(Self {
+            max_segments: AtomicUsize::new(state.max_gso_segments()),
+            headers: if own.is_ipv4() { 28 } else { 48 },
             socket,
             state,
             is_wildcard,
@@ -136,6 +171,28 @@ impl UdpLink {
     /// Whether there is one peer only.
     pub(crate) const fn is_connected(&self) -> bool {
         self.is_connected
+    }
+
+    /// Octets of the largest datagram to the only peer, by the interface and what routers said; `None` where the system does not tell.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        let mtu = self.is_connected.then(|| self.system_mtu()).flatten()?;
+        (mtu as usize).checked_sub(self.headers)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn system_mtu(&self) -> Option<u32> {
+        use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
+
+        match self.headers {
+            28 => ip_mtu(&self.socket),
+            _ => ipv6_mtu(&self.socket),
+        }
+        .ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn system_mtu(&self) -> Option<u32> {
+        None
     }
 
     /// Waits until there may be datagrams.
@@ -173,28 +230,31 @@ impl UdpLink {
         })
     }
 
-    /// Sends frames by `path` as long as the kernel has room, and says how many it needs not be asked about again. A frame that cannot
-    /// be sent is counted, and does not keep back those after it.
+    /// Sends frames by `path` as long as the kernel has room and the frames are not too large. One that cannot be sent for another reason
+    /// is counted, and does not keep back those after it.
     pub(crate) fn try_send(
         &self,
         path: UdpPath,
         frames: &[Bytes],
         counters: &LinkCounters,
-    ) -> usize {
+    ) -> Sent {
         let mut done = 0;
+        let mut is_too_large = false;
         while let Some(rest) = frames.get(done..)
             && !rest.is_empty()
         {
-            let count = joinable(rest, self.state.max_gso_segments());
+            let count = joinable(rest, self.max_segments.load(Relaxed));
             let sent = match count {
-                1 => self.try_send_one(path, &rest[0]),
-                _ => self.try_send_joined(path, &rest[..count]),
+                1 => self.try_send_again(path, &rest[0]).map(|()| 1),
+                _ => self.try_send_run(path, &rest[..count]),
             };
             match sent {
-                Ok(()) => done += count,
+                Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Without offload, after all: the kernel is asked for less from now on.
-                Err(_) if count > 1 && self.state.max_gso_segments() == 1 => {}
+                Err(error) if self::is_too_large(&error) => {
+                    is_too_large = true;
+                    break;
+                }
                 Err(error) => {
                     if error.kind() == io::ErrorKind::ConnectionRefused {
                         self.refused.notify_one();
@@ -204,7 +264,10 @@ impl UdpLink {
                 }
             }
         }
-        done
+        Sent {
+            frames: done,
+            is_too_large,
+        }
     }
 
     /// Waits until the kernel may have room.
@@ -215,6 +278,38 @@ impl UdpLink {
     /// Returns whether the kernel may have room: not from when it had none until it says that it has again.
     pub(crate) fn may_have_room(&self) -> bool {
         self.socket.try_io(Interest::WRITABLE, || Ok(())).is_ok()
+    }
+
+    /// Sends a frame. An earlier one may have been too large, of which the system tells now: if this one is not, it is sent again once.
+    fn try_send_again(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {
+        match self.try_send_one(path, frame) {
+            Err(error)
+                if is_too_large(&error)
+                    && self.limit().is_none_or(|limit| frame.len() <= limit) =>
+            {
+                self.try_send_one(path, frame)
+            }
+            sent => sent,
+        }
+    }
+
+    /// Sends a run of frames in one call, or only the first if the kernel refuses; says how many. Sent alone, a frame shows whether it was
+    /// too large or the interface has no offload.
+    fn try_send_run(&self, path: UdpPath, run: &[Bytes]) -> io::Result<usize> {
+        const NO_OFFLOAD: [i32; 2] = [Errno::EIO as i32, Errno::EINVAL as i32];
+        let error = match self.try_send_joined(path, run) {
+            Ok(()) => return Ok(run.len()),
+            Err(error) => error,
+        };
+        let is_refused = (error.raw_os_error()).is_some_and(|it| NO_OFFLOAD.contains(&it));
+        if !is_refused && !is_too_large(&error) {
+            return Err(error);
+        }
+        self.try_send_again(path, &run[0])?;
+        if is_refused {
+            self.max_segments.store(1, Relaxed);
+        }
+        Ok(1)
     }
 
     fn try_send_one(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {

@@ -7,6 +7,7 @@ use namecast_units::{ByteSize, Instant};
 
 use super::FrameCount;
 use super::neighbour::Neighbour;
+use crate::face::FaceConfig;
 
 /// Where forwarders and hops read what a link has sent, how long its queue is, and what its neighbour speaks, whichever thread
 /// drives the link.
@@ -70,4 +71,11 @@ impl LinkMeter {
         let since = waits_since.map_or(0, |since| since.as_nanos() + 1);
         self.waits_since.store(since, Relaxed);
     }
+}
+
+/// Octets of the largest frame that a face's neighbour gets, with what its link measures, if it has one.
+pub(crate) fn mtu_of(face: &FaceConfig, meter: Option<&LinkMeter>) -> usize {
+    let path = meter.and_then(LinkMeter::path_mtu);
+    let all = path.into_iter().chain(face.mtu);
+    all.min().unwrap_or(usize::MAX)
 }

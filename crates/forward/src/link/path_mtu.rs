@@ -18,8 +18,9 @@ use core::time::Duration;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_packet::{Extensions, LpPacket};
 use namecast_units::{Instant, Random};
+
+use super::path_probe::{self, MIN_PADDED, NONCE, SMALL};
 
 /// Sizes that path MTU discovery keeps to, in octets of UDP payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +44,6 @@ impl PathMtuConfig {
     };
 }
 
-/// Octets of a probe that asks only whether the neighbour answers.
-const SMALL: usize = 14;
-/// Octets of a large probe besides its value: LpPacket with its length (4), the field's type and length (3 each).
-const OVERHEAD: usize = 10;
-/// Octets of a probe that its answer repeats.
-const NONCE: usize = 8;
-/// Smallest padded probe: with fewer octets, lengths are shorter.
-const MIN_PADDED: usize = 300;
 /// Probes of one size after which it counts as too large: MAX_PROBES.
 const MAX_PROBES: u32 = 3;
 /// Questions without an answer after which the neighbour answers no probes.
@@ -73,7 +66,7 @@ const STEP: usize = 16;
 /// Probes whose answers are recognised.
 const MAX_OUTSTANDING: usize = 16;
 
-const _: () = assert!(SMALL < MIN_PADDED && MIN_PADDED <= PathMtuConfig::UDP_V4.floor);
+const _: () = assert!(MIN_PADDED <= PathMtuConfig::UDP_V4.floor);
 
 /// Path MTU discovery for one neighbour.
 #[derive(Debug)]
@@ -499,29 +492,8 @@ impl PathMtu {
         if self.outstanding.len() > MAX_OUTSTANDING {
             self.outstanding.pop_front();
         }
-        self.output.push_back(probe(nonce, size));
+        self.output.push_back(path_probe::probe(nonce, size));
     }
-}
-
-/// A link packet of `size` octets, if that is large enough for padding, and of [`SMALL`] otherwise.
-fn probe(nonce: [u8; NONCE], size: usize) -> Bytes {
-    let mut value = nonce.to_vec();
-    if size >= MIN_PADDED {
-        value.resize(size - OVERHEAD, 0);
-    }
-    of_field(Extensions::PATH_PROBE, &value)
-}
-
-/// Returns the answer to a probe with this value; `None` if it is too short.
-pub(super) fn answer(probe: &[u8]) -> Option<Bytes> {
-    let nonce = probe.get(..NONCE)?;
-    Some(of_field(Extensions::PATH_ANSWER, nonce))
-}
-
-fn of_field(number: u32, value: &[u8]) -> Bytes {
-    let mut packet = LpPacket::default();
-    packet.extensions.set(number, value);
-    packet.encode()
 }
 
 #[cfg(test)]

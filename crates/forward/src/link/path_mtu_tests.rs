@@ -1,6 +1,8 @@
+use namecast_packet::{Extensions, LpPacket};
 use namecast_units::Random;
 
 use super::*;
+use crate::link::path_probe::answer;
 
 const CEILING: usize = 1_400;
 const ROUND_TRIP: Duration = Duration::from_millis(20);
@@ -332,14 +334,4 @@ fn bounds_hold_whatever_happens() {
             assert!(network.path.output.is_empty());
         }
     }
-}
-
-#[test]
-fn probes_have_the_size_they_ask_about() {
-    for size in MIN_PADDED..=CEILING {
-        assert_eq!(probe([9; NONCE], size).len(), size);
-    }
-    assert_eq!(probe([9; NONCE], SMALL).len(), SMALL);
-    assert!(answer(&[9; NONCE]).unwrap().len() <= SMALL);
-    assert_eq!(answer(&[9; NONCE - 1]), None);
 }

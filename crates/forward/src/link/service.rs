@@ -12,7 +12,7 @@ use super::neighbour::{self, ANSWER_PAUSE};
 use super::queue::SendQueue;
 use super::{
     CongestionMarker, LinkCounters, LinkMeter, PathMtu, PathMtuConfig, Reassembler, Reliability,
-    SendQueueConfig, cut, fragment, path_mtu,
+    SendQueueConfig, cut, fragment, path_probe,
 };
 use crate::config::Config;
 use crate::counters::DropReason;
@@ -243,7 +243,7 @@ impl Link {
         let is_off = self.config.extension_fields == ExtensionFields::Off;
         if !is_off && self.config.has_one_peer() {
             // An answer is never longer than its probe.
-            if let Some(answer) = probe.and_then(path_mtu::answer) {
+            if let Some(answer) = probe.and_then(path_probe::answer) {
                 self.push_own(now, answer);
             }
             if let (Some(path), Some(nonce)) = (&mut self.path, nonce) {

@@ -11,7 +11,7 @@ use super::states::States;
 use crate::counters::{BundleCounters, FaceCounters};
 use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
 use crate::fields::HeardExtensions;
-use crate::link::LinkMeter;
+use crate::link::{LinkMeter, mtu_of};
 
 /// A face, as its tables know it. Its link is its driver's.
 ///
@@ -120,9 +120,7 @@ impl Face {
 
     /// Octets of the largest frame that reaches the neighbour.
     pub(crate) fn mtu(&self) -> usize {
-        let path = self.meter.as_ref().and_then(|meter| meter.path_mtu());
-        let all = path.into_iter().chain(self.config.mtu);
-        all.min().unwrap_or(usize::MAX)
+        mtu_of(&self.config, self.meter.as_deref())
     }
 
     pub(crate) fn is_ad_hoc(&self) -> bool {

@@ -457,6 +457,10 @@ impl ReceiveBuffers {
     }
 }
 
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../tests/common/namespace.rs"]
+mod namespace;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -505,5 +509,46 @@ mod tests {
         assert_eq!(batches[0].1, ["aaaa", "bbbb", "cc", "dd"]);
         assert_eq!(batches[1].1, ["dd"]);
         assert_eq!(counters.drops(LinkDrop::TooLarge), 1);
+    }
+
+    /// An interface that takes any datagram up to its MTU, which falls from 1500 to 1280: 28 octets are headers. What is too large is
+    /// refused and not lost, alone or in a run, and runs still leave in one call.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn datagrams_that_are_too_large_are_refused_and_offload_stays() {
+        const TEST: &str =
+            "link::udp::tests::datagrams_that_are_too_large_are_refused_and_offload_stays";
+        const SET_UP: &str = "ip link add near0 mtu 1500 type veth peer name far0 mtu 1500 && \
+            ip addr add 192.0.2.1/24 dev near0 && ip link set near0 up && ip link set far0 up && \
+            ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev near0";
+        if !namespace::is_inside(TEST, SET_UP) {
+            return;
+        }
+        let peer = SocketAddr::from(([192, 0, 2, 2], 6_363));
+        let link = UdpLink::connect(peer).unwrap();
+        let counters = LinkCounters::default();
+        link.writable().await.unwrap();
+        let send = |length| link.try_send(peer.into(), &frames(&[length; 20]), &counters);
+        let all = Sent {
+            frames: 20,
+            is_too_large: false,
+        };
+        let none = Sent {
+            frames: 0,
+            is_too_large: true,
+        };
+        let segments = link.max_segments.load(Relaxed);
+        assert_eq!((link.limit(), send(1_400)), (Some(1_472), all));
+        let command = std::process::Command::new("ip")
+            .args(["link", "set", "near0", "mtu", "1280"])
+            .status();
+        assert!(command.unwrap().success());
+        assert_eq!((link.limit(), send(1_400)), (Some(1_252), none));
+        assert_eq!(send(1_253), none);
+        let one = link.try_send(peer.into(), &frames(&[1_400]), &counters);
+        assert_eq!(one, none);
+        assert_eq!(send(1_252), all);
+        assert_eq!(link.max_segments.load(Relaxed), segments);
+        assert_eq!(counters.drops(LinkDrop::SendFailed), 0);
     }
 }

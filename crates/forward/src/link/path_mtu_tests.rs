@@ -140,7 +140,7 @@ fn a_black_hole_shows_within_two_seconds() {
         (PathMtuConfig::UDP_V4, 1_199, 524),
         (PathMtuConfig::UDP_V6, 1_232, 1_232),
     ] {
-        for phase in 0..100 {
+        for phase in 0..250 {
             let mut network = Network::new(config, 1_452);
             network.until(CEILING, CEILING);
             network.run(secs(3) + TICK * phase);

@@ -532,3 +532,25 @@ fn neighbour_probe() -> Bytes {
     probe.extensions.set(Extensions::PATH_PROBE, [5; 600]);
     probe.encode()
 }
+
+/// Where frames are acknowledged, Acks make none larger than the path takes.
+#[test]
+fn acknowledgements_fit_a_smaller_path() {
+    let face = FaceConfig {
+        mtu: Some(1_400),
+        reliability: true,
+        ..FaceConfig::default()
+    };
+    let mut path = Path::new(&face);
+    for _ in 0..100 {
+        path.ends[1].enqueue(path.now, packet(10));
+    }
+    for frame in sent(&mut path.ends[1], path.now) {
+        path.ends[0].handle_frame(path.now, frame);
+    }
+    path.ends[0].enqueue(path.now, packet(1_100));
+    let frames = sent(&mut path.ends[0], path.now);
+    let lengths: Vec<_> = frames.iter().map(Bytes::len).collect();
+    assert!(lengths.iter().all(|it| *it <= 1_200), "{lengths:?}");
+    assert!(lengths[0] > 1_180, "{lengths:?}");
+}

@@ -283,14 +283,15 @@ impl UdpLink {
     /// Sends a frame. An earlier one may have been too large, of which the system tells now: if this one is not, it is sent again once.
     fn try_send_again(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {
         match self.try_send_one(path, frame) {
-            Err(error)
-                if is_too_large(&error)
-                    && self.limit().is_none_or(|limit| frame.len() <= limit) =>
-            {
+            Err(error) if is_too_large(&error) && !self.exceeds_limit(frame) => {
                 self.try_send_one(path, frame)
             }
             sent => sent,
         }
+    }
+
+    fn exceeds_limit(&self, frame: &[u8]) -> bool {
+        self.limit().is_some_and(|limit| frame.len() > limit)
     }
 
     /// Sends a run of frames in one call, or only the first if the kernel refuses; says how many. Sent alone, a frame shows whether it was
@@ -302,7 +303,8 @@ impl UdpLink {
             Err(error) => error,
         };
         let is_refused = (error.raw_os_error()).is_some_and(|it| NO_OFFLOAD.contains(&it));
-        if !is_refused && !is_too_large(&error) {
+        let is_other = !is_refused && !is_too_large(&error);
+        if is_other || is_too_large(&error) && self.exceeds_limit(&run[0]) {
             return Err(error);
         }
         self.try_send_again(path, &run[0])?;
@@ -520,7 +522,7 @@ mod tests {
             "link::udp::tests::datagrams_that_are_too_large_are_refused_and_offload_stays";
         const SET_UP: &str = "ip link add near0 mtu 1500 type veth peer name far0 mtu 1500 && \
             ip addr add 192.0.2.1/24 dev near0 && ip link set near0 up && ip link set far0 up && \
-            ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev near0";
+            ip link set lo up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev near0";
         if !namespace::is_inside(TEST, SET_UP) {
             return;
         }
@@ -548,7 +550,44 @@ mod tests {
         let one = link.try_send(peer.into(), &frames(&[1_400]), &counters);
         assert_eq!(one, none);
         assert_eq!(send(1_252), all);
+
+        // A router's message about an earlier datagram refuses those that are larger than it says, and no others.
+        for (mtu, limit) in [(1_240, 1_212), (68, 524)] {
+            report(link.local_address().unwrap(), peer, mtu);
+            assert_eq!((send(limit + 1), link.limit()), (none, Some(limit)));
+            report(link.local_address().unwrap(), peer, mtu);
+            assert_eq!(send(limit), all);
+        }
+        // What routers say does not keep probes from leaving.
+        assert_eq!(send(1_252), all);
         assert_eq!(link.max_segments.load(Relaxed), segments);
         assert_eq!(counters.drops(LinkDrop::SendFailed), 0);
+    }
+
+    /// Lets the system hear, as from a router, that a datagram from `own` to `peer` exceeds an MTU: ICMP type 3, code 4 (RFC 1191, section
+    /// 4) with the datagram's headers.
+    #[cfg(target_os = "linux")]
+    fn report(own: SocketAddr, peer: SocketAddr, mtu: u16) {
+        let (SocketAddr::V4(own), SocketAddr::V4(peer)) = (own, peer) else {
+            panic!("IPv4 only");
+        };
+        let mut message = vec![3, 4, 0, 0, 0, 0];
+        message.extend(mtu.to_be_bytes());
+        message.extend([0x45, 0, 5, 0x78, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        message.extend(own.ip().octets());
+        message.extend(peer.ip().octets());
+        message.extend(own.port().to_be_bytes());
+        message.extend(peer.port().to_be_bytes());
+        message.extend([5, 0x64, 0, 0]);
+        let words = message.chunks(2);
+        let sum: u32 = words
+            .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]))
+            .sum();
+        let folded = (sum & 0xFFFF) + (sum >> 16);
+        let checksum = !((folded & 0xFFFF) + (folded >> 16)) as u16;
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).unwrap();
+        let to = SocketAddr::from((*own.ip(), 0));
+        socket.send_to(&message, &to.into()).unwrap();
     }
 }

@@ -461,6 +461,7 @@ impl ReceiveBuffers {
 
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/common/namespace.rs"]
+#[expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 mod namespace;
 
 #[cfg(test)]

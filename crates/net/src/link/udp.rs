@@ -558,6 +558,9 @@ mod tests {
             assert_eq!((send(limit + 1), link.limit()), (none, Some(limit)));
             report(link.local_address().unwrap(), peer, mtu);
             assert_eq!(send(limit), all);
+            report(link.local_address().unwrap(), peer, mtu);
+            let one = link.try_send(peer.into(), &frames(&[limit]), &counters);
+            assert_eq!((one.frames, one.is_too_large), (1, false));
         }
         // What routers say does not keep probes from leaving.
         assert_eq!(send(1_252), all);

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::counters::{DropReason, PacketKind};
 use crate::face::{FaceConfig, FaceId};
-use crate::link::QUESTION;
+use crate::link::{LinkMeter, QUESTION, mtu_of};
 
 /// The hop-by-hop fields of one packet: what a neighbour says about it, and what the next one is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl LinkFields {
     pub(crate) fn frame(
         (said, hops): (Said, &Extensions),
         (kind, from): (PacketKind, FaceId),
-        (face, heard): (&FaceConfig, HeardExtensions),
+        ((face, meter), heard): ((&FaceConfig, Option<&LinkMeter>), HeardExtensions),
         wire: Bytes,
     ) -> Bytes {
         let is_bare = matches!(said, Cow::Borrowed(_)) && !matches!(kind, PacketKind::Nack(_));
@@ -199,7 +199,7 @@ impl LinkFields {
         if fields.extensions.is_empty() {
             fields.extensions = hops.clone();
         }
-        fields.address(kind, from, (face, wire.len()));
+        fields.address(kind, from, (face, meter), wire.len());
         fields.address_extensions(heard);
         let mut packet = fields.into_packet(kind, Some(wire));
         if heard.question && heard.offers_bundles {
@@ -210,9 +210,16 @@ impl LinkFields {
 
     /// Leaves what may be said to a face, and adds what is the face's to know: where the packet came `from`.
     /// `octets` is how long the packet is.
-    fn address(&mut self, kind: PacketKind, from: FaceId, (face, octets): (&FaceConfig, usize)) {
+    fn address(
+        &mut self,
+        kind: PacketKind,
+        from: FaceId,
+        (face, meter): (&FaceConfig, Option<&LinkMeter>),
+        octets: usize,
+    ) {
         let announcement = self.prefix_announcement.as_ref();
-        if announcement.is_some_and(|it| !takes_announcement(face, it.len(), octets)) {
+        let fits = |it: &Bytes| takes_announcement((face, meter), it.len(), octets);
+        if announcement.is_some_and(|it| !fits(it)) {
             self.prefix_announcement = None;
         }
         // Applications look for no routes.
@@ -259,10 +266,13 @@ const ANNOUNCEMENT_OVERHEAD: usize = 120;
 
 /// Whether an announcement goes with Data to a face: to other hosts, if both fit the largest frame that peers read, and
 /// the announcement a fragment, as Data must not get lost for what only helps to find more.
-fn takes_announcement(face: &FaceConfig, announcement: usize, data: usize) -> bool {
+fn takes_announcement(
+    (face, meter): (&FaceConfig, Option<&LinkMeter>),
+    announcement: usize,
+    data: usize,
+) -> bool {
     let size = announcement + ANNOUNCEMENT_OVERHEAD;
-    let mtu = face.mtu.unwrap_or(usize::MAX);
-    !face.is_local() && size <= mtu && size + data <= MAX_PACKET_SIZE
+    !face.is_local() && size <= mtu_of(face, meter) && size + data <= MAX_PACKET_SIZE
 }
 
 /// The fields of an Interest that its record in the PIT keeps, packed: absent ones take no octet.
@@ -469,7 +479,7 @@ mod tests {
         let from = FaceId::from_number(256);
         let told = |face: &FaceConfig, kind| {
             let mut fields = full();
-            fields.address(kind, from, (face, 100));
+            fields.address(kind, from, (face, None), 100);
             (fields.incoming_face, fields.non_discovery)
         };
         assert_eq!(told(&trusted(), PacketKind::Data), (Some(from), false));

@@ -42,7 +42,7 @@ pub use hop::{
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,
-    SendQueueConfig, fragment,
+    PathMtuConfig, SendQueueConfig, fragment,
 };
 pub use name_hash::HashKey;
 pub use node::Node;

@@ -37,6 +37,10 @@ impl Extensions {
     pub const SUPPORT: u32 = 880;
     /// What answered: [`FROM_PRODUCER`](Self::FROM_PRODUCER) or [`FROM_CONTENT_STORE`](Self::FROM_CONTENT_STORE).
     pub const SOURCE: u32 = 884;
+    /// Asks whether a frame of this size arrives: eight random octets and padding. Links alone say and hear it.
+    pub const PATH_PROBE: u32 = 888;
+    /// The eight random octets of a [`PATH_PROBE`](Self::PATH_PROBE) that arrived. Links alone say and hear it.
+    pub const PATH_ANSWER: u32 = 892;
 
     /// Value of [`SOURCE`](Self::SOURCE): the producer, by the node that it is on.
     pub const FROM_PRODUCER: u64 = 1;

@@ -139,6 +139,7 @@ pub(super) fn table(faces: &[FaceStatus]) -> String {
         "LOCAL",
         "ENDS",
         "OPTIONS",
+        "MTU",
         "IN",
         "OUT",
         "OCTETS IN",
@@ -151,6 +152,8 @@ pub(super) fn table(faces: &[FaceStatus]) -> String {
             face.local_uri.clone(),
             persistency(face).to_owned(),
             options(face),
+            face.mtu
+                .map_or_else(|| "–".to_owned(), |mtu| mtu.to_string()),
             format!(
                 "{} / {} / {}",
                 face.in_interests, face.in_data, face.in_nacks
@@ -260,6 +263,7 @@ mod tests {
             uri: "udp4://192.0.2.1:6363".to_owned(),
             local_uri: "null://".to_owned(),
             flags: 3,
+            mtu: Some(1_252),
             persistency: 2,
             in_interests: 5,
             in_data: 6,
@@ -282,6 +286,7 @@ mod tests {
             "null://",
             "permanent",
             "local-fields,reliability",
+            "1252",
             "5 / 6 / 0",
             "0 / 0 / 7",
             "80",

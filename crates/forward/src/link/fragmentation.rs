@@ -24,10 +24,13 @@ pub fn fragment(
     Some(pieces.iter().map(LpPacket::encode_whole).collect())
 }
 
-/// Returns how many frames a link packet of `whole` octets takes at most, of which the network packet has `body`; `None` if it cannot
-/// be sent.
-pub(crate) fn frame_count(face: &FaceConfig, whole: usize, body: usize) -> Option<usize> {
-    let mtu = face.mtu.unwrap_or(usize::MAX);
+/// Returns how many frames a link packet of `whole` octets takes at most, of which the network packet has `body`, to a face
+/// whose frames have at most `mtu`; `None` if it cannot be sent.
+pub(crate) fn frame_count(
+    (face, mtu): (&FaceConfig, usize),
+    whole: usize,
+    body: usize,
+) -> Option<usize> {
     let (mtu, numbers) = match face.reliability {
         true => (Reliability::room(mtu), FRAGMENT_OVERHEAD),
         false => (mtu, 0),

@@ -4,15 +4,15 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{Extensions, LpPacket, lp, tlv};
+use namecast_packet::{Extensions, LpPacket, MAX_PACKET_SIZE, lp, tlv};
 use namecast_units::{ByteSize, Instant, Random};
 use smallvec::{SmallVec, smallvec};
 
 use super::neighbour::{self, ANSWER_PAUSE};
 use super::queue::SendQueue;
 use super::{
-    CongestionMarker, LinkCounters, LinkMeter, Reassembler, Reliability, SendQueueConfig, cut,
-    fragment,
+    CongestionMarker, LinkCounters, LinkMeter, PathMtu, PathMtuConfig, Reassembler, Reliability,
+    SendQueueConfig, cut, fragment, path_probe,
 };
 use crate::config::Config;
 use crate::counters::DropReason;
@@ -42,6 +42,8 @@ pub struct Link {
     next_sequence: u64,
     /// Boxed, as few links have it.
     reliability: Option<Box<Reliability>>,
+    /// Where the path may take less than the face's MTU. Boxed, as few links have it.
+    path: Option<Box<PathMtu>>,
     /// From the first fragment on.
     reassembler: Option<Box<Reassembler>>,
     queue: SendQueue,
@@ -66,6 +68,7 @@ impl Link {
             random: Random::from_seed(seed),
             next_sequence: 0,
             reliability: None,
+            path: None,
             reassembler: None,
             queue: SendQueue::new(queue),
             counters: LinkCounters::default(),
@@ -79,14 +82,87 @@ impl Link {
     /// Changes what the link is. What it waits for goes on, unless `config` takes it away: without link reliability, frames
     /// that were not acknowledged count as sent.
     pub fn reconfigure(&mut self, config: &FaceConfig) {
-        match &mut self.reliability {
-            Some(reliability) if config.reliability => reliability.set_mtu(config.mtu),
+        match &self.reliability {
+            Some(_) if config.reliability => {}
             _ => {
                 let make = || Box::new(Reliability::new(self.bounds.link.reliability, config.mtu));
                 self.reliability = config.reliability.then(make);
             }
         }
         self.config = config.clone();
+        if let Some(path) = &mut self.path {
+            path.set_ceiling(config.mtu.unwrap_or(MAX_PACKET_SIZE));
+        }
+        self.respect_wishes();
+        self.spread_mtu();
+    }
+
+    /// Has the link find out by probes how large frames may be to reach the neighbour, up to the face's MTU, from now on; `None`: no
+    /// more. Several peers on one link, and neighbours that take no extension fields, are sent no probes.
+    pub fn discover_path_mtu(&mut self, config: Option<PathMtuConfig>) {
+        let ceiling = self.config.mtu.unwrap_or(MAX_PACKET_SIZE);
+        let config = config.filter(|_| self.config.has_one_peer());
+        self.path = config.map(|config| Box::new(PathMtu::new(config, ceiling)));
+        self.respect_wishes();
+        self.spread_mtu();
+    }
+
+    fn respect_wishes(&mut self) {
+        if let Some(path) = &mut self.path
+            && self.config.extension_fields == ExtensionFields::Off
+        {
+            path.trust_system();
+        }
+    }
+
+    /// Takes the operating system's limit for datagrams to the neighbour, in octets, if it knows one.
+    pub fn set_system_limit(&mut self, now: Instant, limit: Option<usize>) {
+        if let Some(path) = &mut self.path {
+            path.set_system_limit(now, limit);
+            self.spread_mtu();
+        }
+    }
+
+    /// A router reported that a datagram was too large for the path, after which the operating system's limit is `limit`, if it has
+    /// one.
+    pub fn on_path_report(&mut self, now: Instant, limit: Option<usize>) {
+        if let Some(path) = &mut self.path {
+            path.on_report(now, limit);
+            self.spread_mtu();
+        }
+    }
+
+    /// The operating system refused a datagram of `octets` as too large; `limit` is what it takes, if it says so.
+    pub fn on_too_large(&mut self, now: Instant, octets: usize, limit: Option<usize>) {
+        if let Some(path) = &mut self.path {
+            path.on_too_large(now, octets, limit);
+            self.spread_mtu();
+        }
+    }
+
+    /// Returns the largest frame that the link makes, in octets: the face's MTU, or less if the path takes less.
+    pub fn mtu(&self) -> Option<usize> {
+        let path = self.path.as_ref().map(|path| path.mtu());
+        path.into_iter().chain(self.config.mtu).min()
+    }
+
+    /// Returns octets of the longest packet that may pass the link by: it is a frame as it is, and the link need not see it.
+    pub fn longest_whole(&self) -> usize {
+        let unwatched = self.path.as_ref().map_or(usize::MAX, |it| it.unwatched());
+        match self.config.reliability {
+            true => 0,
+            false => self.mtu().unwrap_or(usize::MAX).min(unwatched),
+        }
+    }
+
+    /// Tells those who need it what the MTU is.
+    fn spread_mtu(&mut self) {
+        let mtu = self.mtu();
+        if let Some(reliability) = &mut self.reliability {
+            reliability.set_mtu(mtu);
+        }
+        let path = self.path.as_ref().map(|path| path.mtu());
+        self.meter.set_path_mtu(path);
     }
 
     /// Returns whether a received frame is for the link: a piece of a packet, or one that says something about frames. Others
@@ -122,6 +198,9 @@ impl Link {
             let takes_bundles = packet.piggybacked_interest.is_some();
             self.hear_support(now, said, takes_bundles);
         }
+        if packet.fragment.is_none() && self.hear_probe(now, &packet.extensions) {
+            return Ok(None);
+        }
         if packet.fragment_count.unwrap_or(1) == 1 {
             without_frame(&mut packet, size);
             return Ok(Some(packet));
@@ -150,10 +229,48 @@ impl Link {
         let answer = neighbour::answer(self.meter.neighbour.offers_bundles());
         if is_to_answer && self.check_room(1, answer.len()).is_ok() {
             self.answer_at = now + ANSWER_PAUSE;
-            self.counters.sent.add(&answer);
-            self.queue.push(now, answer);
+            self.push_own(now, answer);
             self.update_meter();
         }
+    }
+
+    /// Takes a probe of the path or an answer to one; says whether the fields are one.
+    fn hear_probe(&mut self, now: Instant, fields: &Extensions) -> bool {
+        let (probe, nonce) = (
+            fields.get(Extensions::PATH_PROBE),
+            fields.get(Extensions::PATH_ANSWER),
+        );
+        let is_off = self.config.extension_fields == ExtensionFields::Off;
+        if !is_off && self.config.has_one_peer() {
+            // An answer is never longer than its probe.
+            if let Some(answer) = probe.and_then(path_probe::answer) {
+                self.push_own(now, answer);
+            }
+            if let (Some(path), Some(nonce)) = (&mut self.path, nonce) {
+                path.handle_answer(now, nonce);
+                self.spread_mtu();
+            }
+        }
+        probe.or(nonce).is_some()
+    }
+
+    /// Queues a frame that the link makes by itself, if there is room.
+    fn push_own(&mut self, now: Instant, frame: Bytes) {
+        match self.check_room(1, frame.len()) {
+            Ok(()) => {
+                self.counters.sent.add(&frame);
+                self.queue.push(now, frame);
+            }
+            Err(reason) => self.drop(reason),
+        }
+    }
+
+    /// Returns whether a frame only asks how much the path takes, so that nothing is lost if it does not leave.
+    pub fn is_probe(frame: &Bytes) -> bool {
+        let packet = LpPacket::decode(frame.clone());
+        packet.is_ok_and(|it| {
+            it.fragment.is_none() && it.extensions.get(Extensions::PATH_PROBE).is_some()
+        })
     }
 
     /// Forgets what the neighbour speaks: the connection is new, and the neighbour may be.
@@ -191,8 +308,14 @@ impl Link {
 
     /// The frames that carry a packet, if there is room for them.
     fn frames_of(&mut self, now: Instant, packet: Bytes) -> Result<Frames, DropReason> {
-        if self.config.takes_whole(packet.len()) {
-            self.check_room(1, packet.len())?;
+        if let Some(path) = &mut self.path {
+            path.on_packet(now, packet.len());
+        }
+        let octets = packet.len();
+        // The forwarder, which does not know the path, has counted it as one frame.
+        let is_counted = self.config.takes_whole(octets);
+        if is_counted && octets <= self.mtu().unwrap_or(usize::MAX) {
+            self.check_room(1, octets)?;
             // What waits must not keep the buffer that a small frame was cut from.
             return Ok(smallvec![self.bounds.keep.own(packet)]);
         }
@@ -204,12 +327,16 @@ impl Link {
         for frame in &frames {
             self.counters.sent.add(frame);
         }
+        if is_counted {
+            self.counters.sent.frames -= 1;
+            self.counters.sent.octets -= ByteSize::bytes(octets as u64);
+        }
         Ok(frames)
     }
 
     fn cut(&mut self, packet: &LpPacket) -> Result<Frames, DropReason> {
         let (mtu, most) = (
-            self.config.mtu.unwrap_or(usize::MAX),
+            self.mtu().unwrap_or(usize::MAX),
             self.bounds.link.max_fragments,
         );
         let frames = fragment(packet, self.next_sequence, mtu, most);
@@ -223,7 +350,7 @@ impl Link {
     fn number(&mut self, now: Instant, mut packet: LpPacket) -> Result<Frames, DropReason> {
         let bounds = Arc::clone(&self.bounds);
         packet.fragment = packet.fragment.map(|wire| bounds.keep.own(wire));
-        let mtu = Reliability::room(self.config.mtu.unwrap_or(usize::MAX));
+        let mtu = Reliability::room(self.mtu().unwrap_or(usize::MAX));
         let first = match self.next_sequence {
             // The peer must not take the first ones for repetitions from this node's last life.
             0 => self.random.next_u64().wrapping_add(now.as_nanos()),
@@ -253,10 +380,13 @@ impl Link {
         }
     }
 
-    /// Queues what the link sends by itself, frames that were lost and Acks, and counts what it gave up.
+    /// Queues what the link sends by itself: probes of the path, frames that were lost, and Acks. Counts what it gave up.
     fn serve(&mut self, now: Instant) {
+        while let Some(probe) = self.path.as_mut().and_then(|path| path.poll_output()) {
+            self.push_own(now, probe);
+        }
         let Some(reliability) = &mut self.reliability else {
-            return;
+            return self.update_meter();
         };
         while let Some(frame) = reliability.poll_output(now) {
             if self.queue.has_room(1, ByteSize::of(&frame)) {
@@ -294,6 +424,10 @@ impl Link {
             let expired = reassembler.handle_timeout(now);
             (self.counters.drops).add_many(DropReason::ReassemblyTimeout, expired);
         }
+        if let Some(path) = &mut self.path {
+            path.handle_timeout(now, &mut self.random);
+            self.spread_mtu();
+        }
         self.serve(now);
     }
 
@@ -301,7 +435,9 @@ impl Link {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let reliability = self.reliability.as_ref().and_then(|it| it.poll_timeout());
         let reassembly = self.reassembler.as_ref().and_then(|it| it.poll_timeout());
-        reassembly.into_iter().chain(reliability).min()
+        let path = self.path.as_ref().and_then(|it| it.poll_timeout());
+        let all = [reliability, reassembly, path];
+        all.into_iter().flatten().min()
     }
 
     /// Returns where others can read what the link has sent, how long its queue is, and what the neighbour speaks.
@@ -312,6 +448,7 @@ impl Link {
     /// Has others read that from `meter` instead.
     pub fn set_meter(&mut self, meter: Arc<LinkMeter>) {
         self.meter = meter;
+        self.spread_mtu();
         self.update_meter();
     }
 

@@ -2,6 +2,7 @@ use namecast_packet::LpPacket;
 
 use super::*;
 use crate::config::LinkConfig;
+use crate::face::LinkType;
 use crate::link::{CongestionMarking, FrameCount};
 
 const UNLIMITED: ByteSize = ByteSize::bytes(u64::MAX);
@@ -356,4 +357,200 @@ fn marks_can_be_turned_off() {
         link.enqueue(at(millis), packet.clone());
     }
     assert_eq!(link.counters().marked, 0);
+}
+
+/// Two links over a path in virtual time that loses datagrams above a size, which changes, and whose ends know nothing of it.
+struct Path {
+    ends: [Link; 2],
+    now: Instant,
+    passes: usize,
+    /// Packets that came through, and frames of both directions.
+    arrived: Vec<usize>,
+    frames: u64,
+}
+
+impl Path {
+    fn new(face: &FaceConfig) -> Self {
+        let mut ends = [1, 2].map(|seed| {
+            let queue = SendQueueConfig::default();
+            Link::new(Arc::new(Config::default()), face, queue, seed)
+        });
+        for end in &mut ends {
+            end.discover_path_mtu(Some(PathMtuConfig::UDP_V4));
+        }
+        Self {
+            ends,
+            now: Instant::ZERO,
+            passes: 1_472,
+            arrived: Vec::new(),
+            frames: 0,
+        }
+    }
+
+    /// Carries frames until none waits, and then a millisecond passes.
+    fn carry(&mut self) {
+        self.now += Duration::from_millis(1);
+        for end in &mut self.ends {
+            if end.poll_timeout().is_some_and(|due| due <= self.now) {
+                end.handle_timeout(self.now);
+            }
+        }
+        while self.ends.iter().any(|end| !end.is_empty()) {
+            for from in 0..2 {
+                while let Some(frame) = self.ends[from].poll_frame(self.now, UNLIMITED) {
+                    self.frames += 1;
+                    if frame.len() <= self.passes {
+                        let packet = self.ends[1 - from].handle_frame(self.now, frame);
+                        self.arrived
+                            .extend(packet.map(|it| it.fragment.unwrap().len()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// One packet of 1300 octets every 10 ms; returns how many of 100 a second arrived.
+    fn send_for(&mut self, seconds: usize) -> Vec<usize> {
+        let second = |path: &mut Self| {
+            path.arrived.clear();
+            for millisecond in 0..1_000 {
+                if millisecond % 10 == 0 {
+                    path.ends[0].enqueue(path.now, packet(1_300));
+                }
+                path.carry();
+            }
+            assert!(path.arrived.iter().all(|&octets| octets == 1_300));
+            path.arrived.len()
+        };
+        (0..seconds).map(|_| second(self)).collect()
+    }
+}
+
+/// Packets of 1300 octets over a path that takes 1400, 1252, 600 and 1400: whole at first, all in pieces at last, and lost for two seconds
+/// at most after each fall.
+#[test]
+fn packets_arrive_whatever_the_path_takes() {
+    let face = FaceConfig {
+        mtu: Some(1_400),
+        ..FaceConfig::default()
+    };
+    let mut path = Path::new(&face);
+    assert_eq!(path.ends[0].mtu(), Some(1_200));
+    assert_eq!(path.send_for(3), [100; 3]);
+    assert_eq!(path.ends[0].mtu(), Some(1_400));
+    for passes in [1_252, 600] {
+        path.passes = passes;
+        let arrived = path.send_for(12);
+        assert_eq!(arrived[2..], [100; 10], "{passes}: {arrived:?}");
+        let mtu = path.ends[0].mtu().unwrap();
+        assert!((passes - 16..=passes).contains(&mtu) || mtu == 524, "{mtu}");
+        assert_eq!(path.ends[0].meter().path_mtu(), Some(mtu));
+    }
+    path.passes = 1_472;
+    assert_eq!(path.send_for(60), [100; 60]);
+    assert_eq!(path.ends[0].mtu(), Some(1_400));
+    // Idle: nothing is sent, and nothing due.
+    (0..10_000).for_each(|_| path.carry());
+    path.frames = 0;
+    (0..10_000).for_each(|_| path.carry());
+    assert_eq!((path.frames, path.ends[0].poll_timeout()), (0, None));
+}
+
+/// What passes by unseen is a frame, and once a second a large one is seen.
+#[test]
+fn large_packets_pass_by_between_two_looks() {
+    let mut path = Path::new(&FaceConfig {
+        mtu: Some(1_400),
+        ..FaceConfig::default()
+    });
+    assert_eq!(path.ends[0].longest_whole(), 524);
+    path.send_for(3);
+    let looks: Vec<_> = (0..3_000)
+        .map(|_| {
+            path.carry();
+            path.ends[0].longest_whole()
+        })
+        .collect();
+    assert!(looks.iter().all(|it| [524, 1_400].contains(it)));
+    assert_eq!(looks.last(), Some(&524));
+    path.ends[0].enqueue(path.now, packet(1_300));
+    assert_eq!(path.ends[0].longest_whole(), 1_400);
+}
+
+/// A packet that the face takes whole and the path does not counts as its frames: the forwarder has counted one of its size.
+#[test]
+fn frames_of_a_smaller_path_are_counted_once() {
+    let mut path = Path::new(&FaceConfig {
+        mtu: Some(1_400),
+        ..FaceConfig::default()
+    });
+    let whole = packet(1_300);
+    path.ends[0].enqueue(Instant::ZERO, whole.clone());
+    let frames = sent(&mut path.ends[0], Instant::ZERO);
+    assert_eq!(frames.len(), 2);
+    let octets: usize = frames.iter().map(Bytes::len).sum();
+    let counted = path.ends[0].counters().sent;
+    assert_eq!(counted.frames + 1, 2);
+    assert_eq!(
+        counted.octets + ByteSize::of(&whole),
+        ByteSize::bytes(octets as u64)
+    );
+}
+
+/// Links that take no extension fields, and those with several peers, neither probe nor answer.
+#[test]
+fn probes_go_only_where_extension_fields_may() {
+    let probe = neighbour_probe();
+    for (fields, link_type, answers) in [
+        (ExtensionFields::Auto, LinkType::PointToPoint, 1),
+        (ExtensionFields::Off, LinkType::PointToPoint, 0),
+        (ExtensionFields::Auto, LinkType::MultiAccess, 0),
+    ] {
+        let mut end = link(
+            &FaceConfig {
+                mtu: Some(1_400),
+                extension_fields: fields,
+                link_type,
+                ..FaceConfig::default()
+            },
+            SendQueueConfig::default(),
+        );
+        assert_eq!(end.handle_frame(Instant::ZERO, probe.clone()), None);
+        let answered = sent(&mut end, Instant::ZERO);
+        assert_eq!(answered.len(), answers);
+        assert!(answered.iter().all(|it| it.len() < probe.len()));
+        end.discover_path_mtu(Some(PathMtuConfig::UDP_V4));
+        end.enqueue(Instant::ZERO, packet(1_000));
+        sent(&mut end, Instant::ZERO);
+        end.handle_timeout(Instant::ZERO);
+        assert_eq!(sent(&mut end, Instant::ZERO).len(), answers);
+    }
+}
+
+fn neighbour_probe() -> Bytes {
+    let mut probe = LpPacket::default();
+    probe.extensions.set(Extensions::PATH_PROBE, [5; 600]);
+    probe.encode()
+}
+
+/// Where frames are acknowledged, Acks make none larger than the path takes.
+#[test]
+fn acknowledgements_fit_a_smaller_path() {
+    let face = FaceConfig {
+        mtu: Some(1_400),
+        reliability: true,
+        ..FaceConfig::default()
+    };
+    let mut path = Path::new(&face);
+    for _ in 0..100 {
+        path.ends[1].enqueue(path.now, packet(10));
+    }
+    for frame in sent(&mut path.ends[1], path.now) {
+        path.ends[0].handle_frame(path.now, frame);
+    }
+    path.ends[0].enqueue(path.now, packet(1_100));
+    let frames = sent(&mut path.ends[0], path.now);
+    let lengths: Vec<_> = frames.iter().map(Bytes::len).collect();
+    assert!(lengths.iter().all(|it| *it <= 1_200), "{lengths:?}");
+    assert!(lengths[0] > 1_180, "{lengths:?}");
 }

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::{Forwarder, Transmit};
 use crate::counters::{BundleCounters, DropReason, PacketKind};
-use crate::face::{FaceConfig, FaceId};
+use crate::face::FaceId;
 use crate::fields::LinkFields;
 use crate::link::frame_count;
 use crate::name_hash::NameHashes;
@@ -180,7 +180,7 @@ pub(super) fn send_on_board(
         let whole = bundle.frame.as_ref();
         let whole = whole.filter(|_| is_bare && !bundle.is_changed);
         let value = new_value.as_ref().unwrap_or(&bundle.value);
-        match bundled(&face.config, (&transmit.frame, whole), value) {
+        match bundled(face, (&transmit.frame, whole), value) {
             Some(frame) => {
                 let lengths = (transmit.frame.len(), frame.len());
                 transmit.frame = frame;
@@ -241,7 +241,7 @@ fn join(forwarder: &mut Forwarder, kind: PacketKind, first: Transmit, second: Tr
         return;
     };
     let value = value_of(data, interest);
-    let joined = value.and_then(|value| bundled(&face.config, (data, None), &value));
+    let joined = value.and_then(|value| bundled(face, (data, None), &value));
     let Some(frame) = joined else {
         forwarder
             .tables
@@ -287,11 +287,7 @@ fn value_of(data: &Bytes, interest: &Bytes) -> Option<Bytes> {
 
 /// The link packet that carries Data, which `frame` does, and an Interest with it, which `whole` is already if it is there; `None` if it
 /// takes more frames than `frame`.
-fn bundled(
-    face: &FaceConfig,
-    (frame, whole): (&Bytes, Option<&Bytes>),
-    value: &[u8],
-) -> Option<Bytes> {
+fn bundled(face: &Face, (frame, whole): (&Bytes, Option<&Bytes>), value: &[u8]) -> Option<Bytes> {
     let (joint, body) = match (frame.first(), whole) {
         (_, Some(whole)) => (whole.clone(), frame.len()),
         (Some(&BARE_DATA), _) => (LpPacket::bundle(frame, value), frame.len()),
@@ -302,6 +298,6 @@ fn bundled(
             (packet.encode(), body)
         }
     };
-    let count = |whole: &Bytes| frame_count(face, whole.len(), body);
+    let count = |whole: &Bytes| frame_count((&face.config, face.mtu()), whole.len(), body);
     (count(&joint)? <= count(frame)?).then_some(joint)
 }

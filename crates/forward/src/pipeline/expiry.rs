@@ -99,7 +99,8 @@ impl Forwarder {
             true => HeardExtensions::default(),
             false => face.hears_extensions(self.now),
         };
-        let frame = LinkFields::frame((said, hops), (kind, from), (&face.config, heard), wire);
+        let addressee = (&face.config, face.meter.as_deref());
+        let frame = LinkFields::frame((said, hops), (kind, from), (addressee, heard), wire);
         if let Err(reason) = self.tables.count_sent(to, kind, &frame) {
             return self.tables.count_drop(to, reason);
         }

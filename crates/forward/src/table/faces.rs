@@ -11,7 +11,7 @@ use super::states::States;
 use crate::counters::{BundleCounters, FaceCounters};
 use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
 use crate::fields::HeardExtensions;
-use crate::link::LinkMeter;
+use crate::link::{LinkMeter, mtu_of};
 
 /// A face, as its tables know it. Its link is its driver's.
 ///
@@ -116,6 +116,11 @@ impl Face {
             offers_bundles: (self.meter.as_ref()).is_some_and(|it| it.neighbour.offers_bundles()),
             fields: self.speaks_extensions(),
         }
+    }
+
+    /// Octets of the largest frame that reaches the neighbour.
+    pub(crate) fn mtu(&self) -> usize {
+        mtu_of(&self.config, self.meter.as_deref())
     }
 
     pub(crate) fn is_ad_hoc(&self) -> bool {

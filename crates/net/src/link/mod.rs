@@ -20,7 +20,7 @@ pub(crate) use kernel_drops::kernel_drops;
 pub(crate) use queue::{Account, Arrival, LinkReceiver, LinkSender, link_queue, next_number};
 pub(crate) use senders::Senders;
 pub(crate) use strangers::{Admission, Challenge, Strangers};
-pub(crate) use udp::{PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath};
+pub(crate) use udp::{PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath, is_too_large};
 
 /// Frames a link task takes from its queue, or hands to the forwarder, in one go.
 pub(crate) const BATCH_FRAMES: usize = 64;

@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
-use namecast_forward::{FaceConfig, FaceId, Link};
+use namecast_forward::{FaceId, Link};
 use namecast_packet::LpPacket;
 use namecast_units::{ByteSize, Instant};
 use tokio::sync::Notify;
 
 use super::counters::{LinkCounters, LinkDrop};
 use super::strangers::Strangers;
-use super::udp::{UdpLink, UdpPath};
+use super::udp::{Sent, UdpLink, UdpPath};
 use crate::Clock;
 
 /// Room for any frame: that the socket has none shows only when it is tried.
@@ -37,7 +37,7 @@ const ONE_BY_ONE: usize = 1;
 /// Returns both ends of a link.
 pub(crate) fn link_queue(link: Link, counters: Arc<LinkCounters>) -> (LinkSender, LinkReceiver) {
     let shared = Arc::new(Shared {
-        longest: AtomicUsize::new(longest_whole(link.config())),
+        longest: AtomicUsize::new(link.longest_whole()),
         state: Mutex::new(State { link, armed: None }),
         is_empty: AtomicBool::new(true),
         is_at_rest: AtomicBool::new(true),
@@ -57,14 +57,6 @@ pub(crate) fn link_queue(link: Link, counters: Arc<LinkCounters>) -> (LinkSender
         socket: ArcSwapOption::empty(),
     };
     (sender, receiver)
-}
-
-/// Octets of the longest packet that is a frame as it is; none is if all are numbered.
-fn longest_whole(config: &FaceConfig) -> usize {
-    match config.reliability {
-        true => 0,
-        false => config.mtu.unwrap_or(usize::MAX),
-    }
 }
 
 /// What both ends of a link share.
@@ -150,7 +142,17 @@ impl Shared {
                 return;
             }
             let sent = socket.try_send(path, &frames, &self.counters);
-            link.put_back(now, frames.drain(sent..));
+            let mut unsent = frames.drain(sent.frames..);
+            if sent.is_too_large
+                && let Some(frame) = unsent.next()
+            {
+                link.on_too_large(now, frame.len(), socket.limit());
+                // It was cut for what the path took before.
+                let is_lost = !Link::is_probe(&frame);
+                self.counters
+                    .dropped(LinkDrop::TooLarge, u64::from(is_lost));
+            }
+            link.put_back(now, unsent);
             if link.is_empty() {
                 return;
             }
@@ -168,10 +170,19 @@ impl Shared {
         })
     }
 
+    /// Threads read it for each packet, so it is written only when it changes.
+    fn update_longest(&self, link: &Link) {
+        let longest = link.longest_whole();
+        if self.longest.load(Ordering::Relaxed) != longest {
+            self.longest.store(longest, Ordering::Relaxed);
+        }
+    }
+
     /// Records how the link is left, and wakes its task if there is something to do.
     fn leave(&self, state: &State) {
         let is_empty = state.link.is_empty();
         self.is_empty.store(is_empty, Ordering::Relaxed);
+        self.update_longest(&state.link);
         let due = state.link.poll_timeout();
         let is_nearer = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
         if !is_empty || is_nearer {
@@ -212,9 +223,13 @@ impl LinkSender {
         let passing = packets.iter().take_while(|it| it.len() <= longest);
         let passing = passing.count();
         let sent = self.send_now(&packets[..passing]);
-        if sent < packets.len() {
-            let has_room = sent == passing;
-            return self.enqueue(clock.now(), packets.into_iter().skip(sent), has_room);
+        if let Some(next) = packets.get(sent.frames) {
+            let now = clock.now();
+            if sent.is_too_large {
+                self.refused(now, next.len());
+            }
+            let has_room = sent.frames == passing || sent.is_too_large;
+            return self.enqueue(now, packets.into_iter().skip(sent.frames), has_room);
         }
         if !shared.is_at_rest.load(Ordering::Relaxed) {
             shared.lock().link.rest();
@@ -256,16 +271,36 @@ impl LinkSender {
         self.shared.leave(&state);
     }
 
-    /// How many packets need no queue, since the socket took them or never will.
-    fn send_now(&self, packets: &[Bytes]) -> usize {
+    /// Sends packets past the link, if it has a socket for that. Those that the socket took or never will need no queue.
+    fn send_now(&self, packets: &[Bytes]) -> Sent {
         match self.socket.load().as_deref() {
             Some((socket, path)) => socket.try_send(*path, packets, &self.shared.counters),
-            None => 0,
+            None => Sent::default(),
         }
     }
 
-    /// Sends frames over `socket` by a path from now on, past the queue while that is empty; none: only through it.
+    /// The socket refused a packet of `octets` as too large.
+    fn refused(&self, now: Instant, octets: usize) {
+        let socket = self.socket.load();
+        let limit = socket.as_deref().and_then(|(socket, _)| socket.limit());
+        self.with_link(|link| link.on_too_large(now, octets, limit));
+    }
+
+    /// A router reported that a datagram was too large for the path, after which the system's limit is `limit`.
+    pub(crate) fn on_path_report(&self, now: Instant, limit: Option<usize>) {
+        self.with_link(|link| link.on_path_report(now, limit));
+    }
+
+    /// Sends frames over `socket` by a path from now on, past the queue while that is empty; none: only through it. What the path takes is
+    /// found anew.
     pub(crate) fn set_socket(&self, socket: Option<(Arc<UdpLink>, UdpPath)>) {
+        if let Some((socket, path)) = &socket {
+            let (now, limit) = (Clock::new().now(), socket.limit());
+            self.with_link(|link| {
+                link.discover_path_mtu(path.mtu_discovery());
+                link.set_system_limit(now, limit);
+            });
+        }
         self.socket.store(socket.map(Arc::new));
     }
 
@@ -273,8 +308,6 @@ impl LinkSender {
     pub(crate) fn with_link<T>(&self, with: impl FnOnce(&mut Link) -> T) -> T {
         let mut state = self.shared.lock();
         let result = with(&mut state.link);
-        let longest = longest_whole(state.link.config());
-        self.shared.longest.store(longest, Ordering::Relaxed);
         self.shared.leave(&state);
         result
     }
@@ -337,13 +370,16 @@ impl LinkReceiver {
 
     /// Waits for frames, and sends those that the socket has room for. False once the face has ended and all frames are out.
     pub(crate) async fn send_over(&mut self, socket: &UdpLink, path: UdpPath) -> io::Result<bool> {
-        let may_send = |receiver: &mut Self| receiver.look(|_, link| !link.is_empty());
+        let may_send =
+            |receiver: &mut Self| receiver.look(Some(socket), |_, link| !link.is_empty());
         if !self.wait_until(may_send).await {
             return Ok(false);
         }
         socket.writable().await?;
         let shared = Arc::clone(&self.shared);
-        self.look(|now, link| shared.send_waiting(now, link, (socket, path), ONE_BY_ONE));
+        self.look(Some(socket), |now, link| {
+            shared.send_waiting(now, link, (socket, path), ONE_BY_ONE)
+        });
         Ok(true)
     }
 
@@ -379,20 +415,27 @@ impl LinkReceiver {
     /// Takes frames. Returns how many, and when the link is due next.
     fn take(&self, batch: &mut Vec<Bytes>, limit: usize) -> (usize, Option<Instant>) {
         let before = batch.len();
-        self.look(|now, link| {
+        self.look(None, |now, link| {
             self.shared.take(now, link, batch, limit);
             batch.len() - before
         })
     }
 
     /// Does what the link is due for, looks at it, and returns when it is due next.
-    fn look<T>(&self, look: impl FnOnce(Instant, &mut Link) -> T) -> (T, Option<Instant>) {
+    fn look<T>(
+        &self,
+        socket: Option<&UdpLink>,
+        look: impl FnOnce(Instant, &mut Link) -> T,
+    ) -> (T, Option<Instant>) {
         let now = Clock::new().now();
         let mut state = self.shared.lock();
         if state.link.poll_timeout().is_some_and(|due| due <= now) {
+            let limit = socket.and_then(UdpLink::limit);
+            state.link.set_system_limit(now, limit);
             state.link.handle_timeout(now);
         }
         let looked = look(now, &mut state.link);
+        self.shared.update_longest(&state.link);
         let is_empty = state.link.is_empty();
         self.shared.is_empty.store(is_empty, Ordering::Relaxed);
         state.armed = state.link.poll_timeout();
@@ -414,7 +457,9 @@ pub(crate) fn next_number() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use namecast_forward::{Config, DropReason, LinkConfig, ReassemblyConfig, SendQueueConfig};
+    use namecast_forward::{
+        Config, DropReason, FaceConfig, LinkConfig, ReassemblyConfig, SendQueueConfig,
+    };
 
     use super::*;
 

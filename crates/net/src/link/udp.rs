@@ -1,12 +1,14 @@
 //! A UDP socket with batched calls and segmentation offload where the kernel has them.
 
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::{Bytes, BytesMut};
-use namecast_forward::Keep;
+use namecast_forward::{Keep, PathMtuConfig};
 use namecast_units::Duration;
+use nix::errno::Errno;
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
@@ -49,11 +51,41 @@ impl From<SocketAddr> for UdpPath {
     }
 }
 
+impl UdpPath {
+    /// Sizes of datagrams to the peer between which probes look for the path's; `None` for a peer on this machine, which takes any.
+    pub(crate) fn mtu_discovery(self) -> Option<PathMtuConfig> {
+        match self.remote {
+            _ if self.remote.ip().to_canonical().is_loopback() => None,
+            SocketAddr::V4(_) => Some(PathMtuConfig::UDP_V4),
+            SocketAddr::V6(_) => Some(PathMtuConfig::UDP_V6),
+        }
+    }
+}
+
+/// What became of frames that were to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    /// How many of the first need not be sent again.
+    pub(crate) frames: usize,
+    /// Whether the one after them is larger than the link, or the path as far as the system knows it, takes.
+    pub(crate) is_too_large: bool,
+}
+
+/// Whether the system says that a datagram was too large: this one, or one sent earlier of which a router said so.
+pub(crate) fn is_too_large(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
+}
+
 /// A UDP socket.
 #[derive(Debug)]
 pub(crate) struct UdpLink {
     socket: UdpSocket,
     state: UdpSocketState,
+    /// Most frames that the kernel cuts from one call. Not as in `state`, which takes frames that are too large for a sign that the
+    /// interface has no offload.
+    max_segments: AtomicUsize,
+    /// Octets of IP's and UDP's headers.
+    headers: usize,
     /// Whether it receives at all addresses of this machine.
     is_wildcard: bool,
     /// Whether there is one peer only.
@@ -118,8 +150,11 @@ impl UdpLink {
     fn new(socket: Socket, is_connected: bool) -> io::Result<Self> {
         let socket = UdpSocket::from_std(socket.into())?;
         let state = UdpSocketState::new((&socket).into())?;
-        let is_wildcard = !is_connected && socket.local_addr()?.ip().is_unspecified();
+        let own = socket.local_addr()?;
+        let is_wildcard = !is_connected && own.ip().is_unspecified();
         Ok(Self {
+            max_segments: AtomicUsize::new(state.max_gso_segments()),
+            headers: if own.is_ipv4() { 28 } else { 48 },
             socket,
             state,
             is_wildcard,
@@ -136,6 +171,28 @@ impl UdpLink {
     /// Whether there is one peer only.
     pub(crate) const fn is_connected(&self) -> bool {
         self.is_connected
+    }
+
+    /// Octets of the largest datagram to the only peer, by the interface and what routers said; `None` where the system does not tell.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        let mtu = self.is_connected.then(|| self.system_mtu()).flatten()?;
+        (mtu as usize).checked_sub(self.headers)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn system_mtu(&self) -> Option<u32> {
+        use rustix::net::sockopt::{ip_mtu, ipv6_mtu};
+
+        match self.headers {
+            28 => ip_mtu(&self.socket),
+            _ => ipv6_mtu(&self.socket),
+        }
+        .ok()
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn system_mtu(&self) -> Option<u32> {
+        None
     }
 
     /// Waits until there may be datagrams.
@@ -173,28 +230,31 @@ impl UdpLink {
         })
     }
 
-    /// Sends frames by `path` as long as the kernel has room, and says how many it needs not be asked about again. A frame that cannot
-    /// be sent is counted, and does not keep back those after it.
+    /// Sends frames by `path` as long as the kernel has room and the frames are not too large. One that cannot be sent for another reason
+    /// is counted, and does not keep back those after it.
     pub(crate) fn try_send(
         &self,
         path: UdpPath,
         frames: &[Bytes],
         counters: &LinkCounters,
-    ) -> usize {
+    ) -> Sent {
         let mut done = 0;
+        let mut is_too_large = false;
         while let Some(rest) = frames.get(done..)
             && !rest.is_empty()
         {
-            let count = joinable(rest, self.state.max_gso_segments());
+            let count = joinable(rest, self.max_segments.load(Relaxed));
             let sent = match count {
-                1 => self.try_send_one(path, &rest[0]),
-                _ => self.try_send_joined(path, &rest[..count]),
+                1 => self.try_send_again(path, &rest[0]).map(|()| 1),
+                _ => self.try_send_run(path, &rest[..count]),
             };
             match sent {
-                Ok(()) => done += count,
+                Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // Without offload, after all: the kernel is asked for less from now on.
-                Err(_) if count > 1 && self.state.max_gso_segments() == 1 => {}
+                Err(error) if self::is_too_large(&error) => {
+                    is_too_large = true;
+                    break;
+                }
                 Err(error) => {
                     if error.kind() == io::ErrorKind::ConnectionRefused {
                         self.refused.notify_one();
@@ -204,7 +264,10 @@ impl UdpLink {
                 }
             }
         }
-        done
+        Sent {
+            frames: done,
+            is_too_large,
+        }
     }
 
     /// Waits until the kernel may have room.
@@ -215,6 +278,40 @@ impl UdpLink {
     /// Returns whether the kernel may have room: not from when it had none until it says that it has again.
     pub(crate) fn may_have_room(&self) -> bool {
         self.socket.try_io(Interest::WRITABLE, || Ok(())).is_ok()
+    }
+
+    /// Sends a frame. An earlier one may have been too large, of which the system tells now: if this one is not, it is sent again once.
+    fn try_send_again(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {
+        match self.try_send_one(path, frame) {
+            Err(error) if is_too_large(&error) && !self.exceeds_limit(frame) => {
+                self.try_send_one(path, frame)
+            }
+            sent => sent,
+        }
+    }
+
+    fn exceeds_limit(&self, frame: &[u8]) -> bool {
+        self.limit().is_some_and(|limit| frame.len() > limit)
+    }
+
+    /// Sends a run of frames in one call, or only the first if the kernel refuses; says how many. Sent alone, a frame shows whether it was
+    /// too large or the interface has no offload.
+    fn try_send_run(&self, path: UdpPath, run: &[Bytes]) -> io::Result<usize> {
+        const NO_OFFLOAD: [i32; 2] = [Errno::EIO as i32, Errno::EINVAL as i32];
+        let error = match self.try_send_joined(path, run) {
+            Ok(()) => return Ok(run.len()),
+            Err(error) => error,
+        };
+        let is_refused = (error.raw_os_error()).is_some_and(|it| NO_OFFLOAD.contains(&it));
+        let is_other = !is_refused && !is_too_large(&error);
+        if is_other || is_too_large(&error) && self.exceeds_limit(&run[0]) {
+            return Err(error);
+        }
+        self.try_send_again(path, &run[0])?;
+        if is_refused {
+            self.max_segments.store(1, Relaxed);
+        }
+        Ok(1)
     }
 
     fn try_send_one(&self, path: UdpPath, frame: &[u8]) -> io::Result<()> {
@@ -362,6 +459,11 @@ impl ReceiveBuffers {
     }
 }
 
+#[cfg(all(test, target_os = "linux"))]
+#[path = "../../tests/common/namespace.rs"]
+#[expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+mod namespace;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -444,5 +546,86 @@ mod tests {
         assert_eq!(batches[0].1, ["aaaa", "bbbb", "cc", "dd"]);
         assert_eq!(batches[1].1, ["dd"]);
         assert_eq!(counters.drops(LinkDrop::TooLarge), 1);
+    }
+
+    /// An interface that takes any datagram up to its MTU, which falls from 1500 to 1280: 28 octets are headers. What is too large is
+    /// refused and not lost, alone or in a run, and runs still leave in one call.
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn datagrams_that_are_too_large_are_refused_and_offload_stays() {
+        const TEST: &str =
+            "link::udp::tests::datagrams_that_are_too_large_are_refused_and_offload_stays";
+        const SET_UP: &str = "ip link add near0 mtu 1500 type veth peer name far0 mtu 1500 && \
+            ip addr add 192.0.2.1/24 dev near0 && ip link set near0 up && ip link set far0 up && \
+            ip link set lo up && ip neigh add 192.0.2.2 lladdr 02:00:00:00:00:02 dev near0";
+        if !namespace::is_inside(TEST, SET_UP) {
+            return;
+        }
+        let peer = SocketAddr::from(([192, 0, 2, 2], 6_363));
+        let link = UdpLink::connect(peer).unwrap();
+        let counters = LinkCounters::default();
+        link.writable().await.unwrap();
+        let send = |length| link.try_send(peer.into(), &frames(&[length; 20]), &counters);
+        let all = Sent {
+            frames: 20,
+            is_too_large: false,
+        };
+        let none = Sent {
+            frames: 0,
+            is_too_large: true,
+        };
+        let segments = link.max_segments.load(Relaxed);
+        assert_eq!((link.limit(), send(1_400)), (Some(1_472), all));
+        let command = std::process::Command::new("ip")
+            .args(["link", "set", "near0", "mtu", "1280"])
+            .status();
+        assert!(command.unwrap().success());
+        assert_eq!((link.limit(), send(1_400)), (Some(1_252), none));
+        assert_eq!(send(1_253), none);
+        let one = link.try_send(peer.into(), &frames(&[1_400]), &counters);
+        assert_eq!(one, none);
+        assert_eq!(send(1_252), all);
+
+        // A router's message about an earlier datagram refuses those that are larger than it says, and no others.
+        for (mtu, limit) in [(1_240, 1_212), (68, 524)] {
+            report(link.local_address().unwrap(), peer, mtu);
+            assert_eq!((send(limit + 1), link.limit()), (none, Some(limit)));
+            report(link.local_address().unwrap(), peer, mtu);
+            assert_eq!(send(limit), all);
+            report(link.local_address().unwrap(), peer, mtu);
+            let one = link.try_send(peer.into(), &frames(&[limit]), &counters);
+            assert_eq!((one.frames, one.is_too_large), (1, false));
+        }
+        // What routers say does not keep probes from leaving.
+        assert_eq!(send(1_252), all);
+        assert_eq!(link.max_segments.load(Relaxed), segments);
+        assert_eq!(counters.drops(LinkDrop::SendFailed), 0);
+    }
+
+    /// Lets the system hear, as from a router, that a datagram from `own` to `peer` exceeds an MTU: ICMP type 3, code 4 (RFC 1191, section
+    /// 4) with the datagram's headers.
+    #[cfg(target_os = "linux")]
+    fn report(own: SocketAddr, peer: SocketAddr, mtu: u16) {
+        let (SocketAddr::V4(own), SocketAddr::V4(peer)) = (own, peer) else {
+            panic!("IPv4 only");
+        };
+        let mut message = vec![3, 4, 0, 0, 0, 0];
+        message.extend(mtu.to_be_bytes());
+        message.extend([0x45, 0, 5, 0x78, 0, 0, 0x40, 0, 64, 17, 0, 0]);
+        message.extend(own.ip().octets());
+        message.extend(peer.ip().octets());
+        message.extend(own.port().to_be_bytes());
+        message.extend(peer.port().to_be_bytes());
+        message.extend([5, 0x64, 0, 0]);
+        let words = message.chunks(2);
+        let sum: u32 = words
+            .map(|it| u32::from(it[0]) << 8 | u32::from(it[1]))
+            .sum();
+        let folded = (sum & 0xFFFF) + (sum >> 16);
+        let checksum = !((folded & 0xFFFF) + (folded >> 16)) as u16;
+        message[2..4].copy_from_slice(&checksum.to_be_bytes());
+        let socket = Socket::new(Domain::IPV4, Type::RAW, Some(Protocol::ICMPV4)).unwrap();
+        let to = SocketAddr::from((*own.ip(), 0));
+        socket.send_to(&message, &to.into()).unwrap();
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::{Intake, LinkEnd, SessionEnd};
-use crate::link::{LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath};
+use crate::link::{
+    LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath, is_too_large,
+};
 
 /// Waits for datagrams, and lets other tasks have their turn while there are more.
 pub(crate) async fn receive_datagrams(
@@ -90,8 +92,14 @@ pub(crate) async fn carry_datagrams(
 /// Hands the forwarder what a socket with one peer receives.
 async fn carry_in(socket: &UdpLink, intake: &Intake) -> Result<(), SessionEnd> {
     loop {
-        for (_, frames) in receive_datagrams(socket, &intake.counters).await? {
-            intake.deliver(frames)?;
+        match receive_datagrams(socket, &intake.counters).await {
+            Ok(batches) => {
+                for (_, frames) in batches {
+                    intake.deliver(frames)?;
+                }
+            }
+            Err(error) if is_too_large(&error) => intake.on_path_report(socket.limit()),
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -149,8 +149,8 @@ impl EventLoop {
         let entry = self.faces.get(face)?;
         let silence = self.clock.now().since(entry.last_heard);
         let idle_timeout = self.spawner.config.udp.idle_timeout;
-        let (congestion_marking, congestion) =
-            (entry.sender).with_link(|link| (link.marker().is_on, link.marker().rule));
+        let (congestion_marking, congestion, mtu) =
+            (entry.sender).with_link(|link| (link.marker().is_on, link.marker().rule, link.mtu()));
         let config = self.plane.face_config(face)?;
         let counters = self.plane.face_counters(face);
         Some(FaceDescription {
@@ -164,7 +164,7 @@ impl EventLoop {
             expires_in: entry
                 .ends_by_silence()
                 .then(|| idle_timeout.saturating_sub(silence)),
-            mtu: config.mtu,
+            mtu,
             reliability: config.reliability,
             local_fields: config.local_fields,
             congestion_marking,

@@ -69,6 +69,11 @@ impl Intake {
         delivered.map_err(|_| SessionEnd::Stopped)
     }
 
+    /// A router reported that a datagram was too large for the path, after which the system's limit is `limit`.
+    pub(crate) fn on_path_report(&self, limit: Option<usize>) {
+        self.plane.on_path_report(self.face, limit);
+    }
+
     /// Counts a loss.
     pub(crate) fn dropped(&self, reason: LinkDrop) {
         self.counters.dropped(reason, 1);

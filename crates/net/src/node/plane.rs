@@ -300,6 +300,12 @@ impl Plane {
         });
     }
 
+    /// A router reported that a datagram was too large for the path of a face, after which the system's limit is `limit`.
+    pub(crate) fn on_path_report(&self, face: FaceId, limit: Option<usize>) {
+        let now = self.clock.now();
+        self.with_sender(face, |sender| sender.on_path_report(now, limit));
+    }
+
     /// Looks at where a face's packets leave, if there is such a face.
     fn with_sender<T>(&self, face: FaceId, look: impl FnOnce(&LinkSender) -> T) -> Option<T> {
         let exits = self.exits.load();

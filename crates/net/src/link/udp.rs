@@ -518,7 +518,7 @@ mod tests {
             let frames = [Bytes::from_static(b"answers")];
             let mut buffer = [0; 16];
             for link in [&listener, &own] {
-                assert_eq!(link.try_send(path, &frames, &counters), 1);
+                assert_eq!(link.try_send(path, &frames, &counters).frames, 1);
                 let answer = tokio::time::timeout(MAX_WAIT, peer.recv(&mut buffer));
                 assert_eq!(answer.await.unwrap().unwrap(), frames[0].len());
             }

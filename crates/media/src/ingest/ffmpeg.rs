@@ -17,6 +17,8 @@ use super::description::Description;
 
 /// Environment variable that names another ffmpeg than the one on the path.
 const PROGRAM_VARIABLE: &str = "NAMECAST_FFMPEG";
+/// Begins ffmpeg's description of its first output.
+const OUTPUT: &str = "Output #0";
 /// Lines of a process's complaints that are kept for the error message.
 const KEPT_LINES: usize = 8;
 /// Longest line that is kept, in octets.
@@ -41,6 +43,8 @@ struct Complaints {
     count: u64,
     /// The last ones.
     kept: VecDeque<String>,
+    /// Their number when ffmpeg began its output.
+    before_output: Option<u64>,
     /// Its description of the input.
     description: Description,
 }
@@ -125,6 +129,12 @@ impl Process {
     /// How many lines it has said so far.
     pub(crate) fn lines_said(&self) -> u64 {
         self.complaints().count
+    }
+
+    /// How many of them it said before it began to hand over its input; so far, if it has not.
+    pub(crate) fn lines_before_output(&self) -> u64 {
+        let complaints = self.complaints();
+        complaints.before_output.unwrap_or(complaints.count)
     }
 
     /// The last line it said.
@@ -296,6 +306,9 @@ fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {
         tracing::debug!(target: "ffmpeg", "{text}");
         let mut complaints = complaints.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, info)) = text.split_once("[info] ") {
+            if info.starts_with(OUTPUT) {
+                complaints.before_output = complaints.before_output.or(Some(complaints.count));
+            }
             complaints.description.read(info);
             continue;
         }

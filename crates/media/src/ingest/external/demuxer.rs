@@ -150,6 +150,8 @@ pub(super) struct Opened {
     pub(super) streams: Vec<NutStream>,
     /// The first packets.
     pub(super) first: Vec<Packet>,
+    /// Whether they are all.
+    pub(super) has_ended: bool,
     pub(super) attempt: Attempt,
     /// Its subtitles.
     pub(super) track: Option<Track>,
@@ -383,16 +385,15 @@ impl Demuxer {
             return Err(self.unreadable());
         }
         let description = self.described();
-        if has_ended && self.kind == Kind::Live {
-            let error = self.unreadable();
-            let is_known = |said: &String| Attempt::after(said).is_some();
-            // Sound may come before ffmpeg fails at the pictures.
-            if matches!(&error, IngestError::Unreadable { said, .. } if is_known(said)) {
-                return Err(error);
-            }
+        // Sound may come before ffmpeg fails at the pictures.
+        if has_ended
+            && self.kind == Kind::Live
+            && Attempt::after(&self.reading.said_until_end()).is_some()
+        {
+            return Err(self.unreadable());
         }
-        // Messages up to here are not reported: the input was opened.
-        self.heard = self.reading.lines_said();
+        // Messages of the opening are not reported: it went well.
+        self.heard = self.reading.lines_before_output();
         let times = || first.iter().map(|packet| packet.dts);
         let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
         if self.kind == Kind::File && Duration::from_micros(span) > MAX_SPAN {
@@ -417,6 +418,7 @@ impl Demuxer {
             demuxer: self,
             streams,
             first,
+            has_ended,
             attempt,
             track: None,
             description,

@@ -272,6 +272,7 @@ impl Feed {
         let Opened {
             mut demuxer,
             first,
+            has_ended,
             attempt,
             track,
             ..
@@ -281,8 +282,8 @@ impl Feed {
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
         let skipped = match self.pace {
-            Pace::Live => newest.unwrap_or(0),
-            Pace::File(..) => 0,
+            Pace::Live if !has_ended => newest.unwrap_or(0),
+            _ => 0,
         };
         let numbers = [&video, &audio].map(|it| it.as_ref().map(|&(number, _)| number));
         self.expect(&first, skipped, numbers);

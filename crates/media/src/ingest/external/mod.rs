@@ -80,6 +80,17 @@ impl Reading {
         self.lock().as_ref().map_or(0, Process::lines_said)
     }
 
+    /// How many of them it said before it began to hand over the input.
+    fn lines_before_output(&self) -> u64 {
+        self.lock().as_ref().map_or(0, Process::lines_before_output)
+    }
+
+    /// Waits for the end of the process, which has closed its pipes, and returns the last it said.
+    fn said_until_end(&self) -> String {
+        let said = self.lock().as_mut().map(|process| process.finish().1);
+        said.unwrap_or_default()
+    }
+
     /// Description of the input printed by the process; `None`: no process.
     fn description(&self) -> Option<Description> {
         self.lock().as_ref().map(Process::description)

@@ -281,10 +281,8 @@ impl Feed {
         self.sound_is_ready = matches!(attempt, Attempt::EncodedSound(_));
         let is_video = |packet: &Packet| video.as_ref().is_some_and(|it| it.0 == packet.stream);
         let newest = first.iter().rposition(|it| it.key && is_video(it));
-        let skipped = match self.pace {
-            Pace::Live if !has_ended => newest.unwrap_or(0),
-            _ => 0,
-        };
+        let newest = newest.filter(|_| matches!(self.pace, Pace::Live) && !has_ended);
+        let skipped = newest.unwrap_or(0);
         let numbers = [&video, &audio].map(|it| it.as_ref().map(|&(number, _)| number));
         self.expect(&first, skipped, numbers);
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());

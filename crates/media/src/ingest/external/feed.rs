@@ -330,10 +330,10 @@ impl Feed {
             }
         }
         let lacks_key = video.is_some() && !group.has_begun();
-        self.finish(pictures, sound, lacks_key)?;
+        let finished = self.finish(pictures, sound, lacks_key);
         match stop.load(Ordering::Relaxed) {
             true => Ok(()),
-            false => demuxer.end(),
+            false => finished.and_then(|()| demuxer.end()),
         }
     }
 

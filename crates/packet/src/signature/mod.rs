@@ -290,3 +290,10 @@ pub enum VerifyError {
     #[error("key is not valid now")]
     Expired,
 }
+
+/// Octets of a string of hexadecimal digits.
+#[cfg(test)]
+fn octets(hex: &str) -> Vec<u8> {
+    let octet = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    (0..hex.len()).step_by(2).map(octet).collect()
+}

@@ -219,6 +219,7 @@ impl Verifier for PublicKey {
 
 #[cfg(test)]
 mod tests {
+    use super::super::octets;
     use super::*;
     use crate::signature::{Ed25519Signer, KeyLocator, KeyPair as _, Signer as _};
 
@@ -250,13 +251,6 @@ mod tests {
         short.extend([1; 31]);
         assert_eq!(PublicKey::from_spki(&short), Err(KeyError::Malformed));
         assert_eq!(PublicKey::from_spki(b""), Err(KeyError::Malformed));
-    }
-
-    fn octets(hex: &str) -> Vec<u8> {
-        let digits = (0..hex.len() / 2).map(|at| &hex[2 * at..2 * at + 2]);
-        digits
-            .map(|two| u8::from_str_radix(two, 16).unwrap())
-            .collect()
     }
 
     /// One key as OpenSSL writes it, with the curve's name and with its parameters; with another base point it is no key of P-256.

@@ -170,13 +170,9 @@ fn secretly(kind: &str, locator: &KeyLocator, f: &mut fmt::Formatter<'_>) -> fmt
 
 #[cfg(test)]
 mod tests {
+    use super::super::octets;
     use super::*;
     use crate::Name;
-
-    fn octets(hex: &str) -> Vec<u8> {
-        let octet = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-        (0..hex.len()).step_by(2).map(octet).collect()
-    }
 
     fn locator() -> KeyLocator {
         KeyLocator::Name(Name::root())

@@ -292,10 +292,7 @@ impl<R: Read> Output<R> {
     fn emit(&self, frame: NutFrame, stamp: Stamp) {
         let encoded_at = clock::wall();
         let (captured_at, composition_offset) = match &self.origin {
-            Some(origin) => {
-                let times = (stamp.number, stamp.number);
-                origin.timed(stamp.captured_at, times, encoded_at)
-            }
+            Some(origin) => origin.timed(stamp.captured_at, stamp.number, encoded_at),
             None => (stamp.captured_at, Duration::ZERO),
         };
         self.sink.frame(MediaFrame {

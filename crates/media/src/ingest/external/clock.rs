@@ -55,18 +55,17 @@ impl Origin {
 
     /// Returns the times of a frame that is presented at `pts` microseconds of the source, was captured at `captured_at` and is handed
     /// over at `at`: when it was captured or decoded, and its composition offset. Where pictures come out of order, all are decoded
-    /// when they are handed over, or at `due`, if that is over: no picture that is decoded later is presented before it.
+    /// when they are handed over, or when they are to be presented, if that is over.
     pub(in super::super) fn timed(
         &self,
         captured_at: Timestamp,
-        (due, pts): (u64, u64),
+        pts: u64,
         at: Timestamp,
     ) -> (Timestamp, Duration) {
-        let times = self.presented_at(due).zip(self.presented_at(pts));
-        let Some((due, presented_at)) = times else {
+        let Some(presented_at) = self.presented_at(pts) else {
             return (captured_at, Duration::ZERO);
         };
-        let decoded_at = at.min(due);
+        let decoded_at = at.min(presented_at);
         (decoded_at, presented_at.since(decoded_at))
     }
 
@@ -232,9 +231,11 @@ impl CaptureClock {
         }
     }
 
-    /// Returns the earliest time of the source at which this picture, or one that is decoded after it, is presented.
-    pub(super) fn due(&self, packet: &Packet) -> u64 {
-        packet.dts + self.pictures.order.min_offset.unwrap_or(0)
+    /// Returns when a picture by the clock of `origin` is decoded at the latest, which is handed over at `at`: no picture that is
+    /// decoded later is presented before that.
+    pub(super) fn decoded_by(&self, packet: &Packet, origin: &Origin, at: Timestamp) -> Timestamp {
+        let earliest = packet.dts + self.pictures.order.min_offset.unwrap_or(0);
+        origin.presented_at(earliest).map_or(at, |it| at.min(it))
     }
 
     /// Makes times follow arrivals, for raw pictures: theirs are made up by a rate that the source may not keep.
@@ -441,12 +442,13 @@ mod tests {
             clock.on_packet(true, packet, packet.arrived_at, &origin);
             let at = origin.presented_at(packet.pts).unwrap();
             assert_eq!(at.as_micros(), WALL + packet.pts + 7_000);
-            let times = (clock.due(packet), packet.pts);
-            let (decoded, offset) = origin.timed(at, times, packet.arrived_at);
+            let handed_over = clock.decoded_by(packet, &origin, packet.arrived_at);
+            let (decoded, offset) = origin.timed(at, packet.pts, handed_over);
             assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
             // Taken a second late, pictures are still decoded in order, each before it is presented.
             let late = packet.arrived_at + Duration::from_secs(1);
-            let (decoded, offset) = origin.timed(at, times, late);
+            let handed_over = clock.decoded_by(packet, &origin, late);
+            let (decoded, offset) = origin.timed(at, packet.pts, handed_over);
             assert_eq!((decoded, decoded + offset), (packet.arrived_at, at));
         }
     }
@@ -472,9 +474,9 @@ mod tests {
             for packet in &packets[5..] {
                 clock.on_packet(true, packet, packet.arrived_at, &pictures);
                 clock.on_packet(false, packet, packet.arrived_at, &sound);
-                let times = (clock.due(packet), packet.pts);
+                let handed_over = clock.decoded_by(packet, &pictures, packet.arrived_at);
                 let captured = pictures.at(packet.pts);
-                let (decoded, offset) = pictures.timed(captured, times, packet.arrived_at);
+                let (decoded, offset) = pictures.timed(captured, packet.pts, handed_over);
                 let presented = (decoded + offset).as_micros() - WALL;
                 assert_eq!(presented, packet.pts + 7_000, "{order:?} {packet:?}");
                 assert!(decoded.as_micros() >= decoded_before);

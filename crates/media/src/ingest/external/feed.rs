@@ -448,8 +448,7 @@ impl Feed {
             return;
         };
         let origin = &self.picture_origin;
-        let times = (shown.since, shown.since);
-        let (captured_at, offset) = origin.timed(origin.at(shown.since), times, wall());
+        let (captured_at, offset) = origin.timed(origin.at(shown.since), shown.since, wall());
         let encoded_at = wall();
         self.sink.frame(MediaFrame {
             stream: StreamKind::Data,
@@ -476,8 +475,9 @@ impl Feed {
             && let Some(payload) = form.convert(&packet.payload, packet.key)
         {
             let origin = &self.picture_origin;
-            let times = (self.clock.due(&packet), packet.pts);
-            let (captured_at, composition_offset) = origin.timed(captured_at, times, wall());
+            let handed_over = self.clock.decoded_by(&packet, origin, wall());
+            let (captured_at, composition_offset) =
+                origin.timed(captured_at, packet.pts, handed_over);
             self.sink.frame(MediaFrame {
                 stream: StreamKind::Video,
                 rung,
@@ -519,7 +519,7 @@ impl Feed {
             let copied = config.copied.as_ref();
             let origin = &self.sound_origin;
             let (captured_at, composition_offset) =
-                origin.timed(origin.at(packet.pts), (packet.pts, packet.pts), wall());
+                origin.timed(origin.at(packet.pts), packet.pts, wall());
             return self.sink.frame(MediaFrame {
                 stream: StreamKind::Audio,
                 rung: 0,

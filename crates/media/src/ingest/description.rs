@@ -4,6 +4,8 @@
 
 use namecast_units::Duration;
 
+/// Begins ffmpeg's description of its first output.
+pub(super) const OUTPUT: &str = "Output #0";
 /// Tracks of subtitles that are looked at.
 const MAX_SUBTITLES: usize = 64;
 
@@ -79,7 +81,7 @@ impl Description {
         if let Some(rest) = line.strip_prefix("Input #0, ") {
             self.section = Section::Input;
             self.format = rest.split(", from '").next().unwrap_or_default().to_owned();
-        } else if line.starts_with("Output #0") {
+        } else if line.starts_with(OUTPUT) {
             self.section = Section::FirstOutput;
         } else if line.starts_with("Stream mapping") && self.section == Section::Input {
             // ffmpeg may print the mapping before the outputs.

@@ -13,12 +13,10 @@ use std::thread;
 use command_fds::{CommandFdExt, FdMapping};
 
 use super::IngestError;
-use super::description::Description;
+use super::description::{Description, OUTPUT};
 
 /// Environment variable that names another ffmpeg than the one on the path.
 const PROGRAM_VARIABLE: &str = "NAMECAST_FFMPEG";
-/// Begins ffmpeg's description of its first output.
-const OUTPUT: &str = "Output #0";
 /// Lines of a process's complaints that are kept for the error message.
 const KEPT_LINES: usize = 8;
 /// Longest line that is kept, in octets.

@@ -10,10 +10,10 @@ use namecast_packet::{Certificate, Data, MAX_PACKET_SIZE};
 
 /// Characters in a line of base64.
 const LINE: usize = 64;
-/// What a file of ndnd has around a certificate; the type is between.
+/// Markers around the type in the first and last line of a PEM file (RFC 7468), the format of ndnd's certificates.
 const BEGIN: &str = "-----BEGIN ";
 const DASHES: &str = "-----";
-/// Type of such a file.
+/// Type of a PEM file with an NDN certificate.
 const NDN_CERTIFICATE: &str = "NDN CERT";
 
 /// Reads a certificate.
@@ -36,7 +36,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Certificate> {
     Ok(certificate)
 }
 
-/// The octets that a text stands for.
+/// Decodes the packet in base64 or PEM text.
 fn packet_of(text: &str) -> anyhow::Result<Vec<u8>> {
     let text = match text.trim_start().strip_prefix(BEGIN) {
         Some(pem) => body_of(pem)?,
@@ -46,7 +46,7 @@ fn packet_of(text: &str) -> anyhow::Result<Vec<u8>> {
     STANDARD.decode(text).context("it is not base64")
 }
 
-/// What a PEM file has between its first line and its last, without the headers (RFC 1421) that ndnd puts before an empty line.
+/// Returns the base64 text of a PEM file without its headers (RFC 1421), which ndnd writes before an empty line.
 fn body_of(pem: &str) -> anyhow::Result<&str> {
     let (kind, rest) = pem
         .split_once(DASHES)

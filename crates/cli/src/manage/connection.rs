@@ -131,7 +131,7 @@ impl Forwarder {
         self.node.shutdown().await;
     }
 
-    /// The same error, with what to do about this command or dataset, such as `faces/create`.
+    /// Adds advice to an error of a command or dataset, such as `faces/create`.
     pub(super) fn explain(&self, verb: &str, error: ClientError) -> anyhow::Error {
         let uri = &self.uri;
         let advice = match &error {
@@ -156,7 +156,7 @@ impl Forwarder {
         anyhow::anyhow!("{uri}: {error}{advice}")
     }
 
-    /// What to do about a command that the forwarder does not take from this key, or from no key at all.
+    /// Returns advice on a command that the forwarder refused because of its key, or because it had none.
     fn advice_on_keys(&self, verb: &str, text: &str) -> String {
         // The latter is all that NFD says.
         let is_of_key = text == Refusal::Key.to_string() || text == "authorization rejected";

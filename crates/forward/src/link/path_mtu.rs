@@ -199,7 +199,7 @@ impl PathMtu {
         }
     }
 
-    /// Takes note of a packet of `octets` that leaves: large ones start a confirmation or a search.
+    /// Records a packet of `octets` that leaves; a large one starts a confirmation or a search.
     pub(super) fn on_packet(&mut self, now: Instant, octets: usize) {
         if octets <= self.unwatched() {
             return;

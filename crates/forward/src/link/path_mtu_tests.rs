@@ -300,8 +300,7 @@ fn a_quiet_path_is_not_probed() {
     assert_eq!((path.mtu(), path.poll_timeout()), (524, None));
 }
 
-/// Whatever happens, in any order, the MTU stays between the floor and the ceiling, probes do not exceed the ceiling, and what waits is
-/// bounded.
+/// For random events in any order, the MTU stays between the floor and the ceiling, no probe exceeds the ceiling, and queues are bounded.
 #[test]
 fn bounds_hold_whatever_happens() {
     for seed in 0..200 {

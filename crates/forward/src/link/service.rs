@@ -254,7 +254,7 @@ impl Link {
         probe.or(nonce).is_some()
     }
 
-    /// Queues a frame that the link makes by itself, if there is room.
+    /// Queues a frame of the link's own, if there is room.
     fn push_own(&mut self, now: Instant, frame: Bytes) {
         match self.check_room(1, frame.len()) {
             Ok(()) => {
@@ -380,7 +380,7 @@ impl Link {
         }
     }
 
-    /// Queues what the link sends by itself: probes of the path, frames that were lost, and Acks. Counts what it gave up.
+    /// Queues the link's own frames: path probes, retransmissions and Acks. Counts frames given up.
     fn serve(&mut self, now: Instant) {
         while let Some(probe) = self.path.as_mut().and_then(|path| path.poll_output()) {
             self.push_own(now, probe);

@@ -456,7 +456,7 @@ fn packets_arrive_whatever_the_path_takes() {
     assert_eq!((path.frames, path.ends[0].poll_timeout()), (0, None));
 }
 
-/// What passes by unseen is a frame, and once a second a large one is seen.
+/// Packets that bypass the link fit into one frame, and the link sees a large one each second.
 #[test]
 fn large_packets_pass_by_between_two_looks() {
     let mut path = Path::new(&FaceConfig {

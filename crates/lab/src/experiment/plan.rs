@@ -46,7 +46,7 @@ pub(super) struct Point<S> {
     pub(super) canonical: Value,
     /// Whether it takes real time.
     pub(super) takes_real_time: bool,
-    /// What its files say that is ignored.
+    /// Warnings about parts of its files that are ignored.
     pub(super) remarks: Vec<String>,
 }
 

@@ -153,7 +153,7 @@ pub fn run<L: Laboratory>(
 struct Plan<'a, 'l, S> {
     experiments: Vec<Planned<'a, 'l, S>>,
     jobs: Vec<Job>,
-    /// What the files of scenarios say that is ignored.
+    /// Warnings about parts of scenario files that are ignored.
     remarks: BTreeSet<String>,
 }
 

@@ -366,7 +366,7 @@ pub enum IngestError {
     /// The input failed after it was opened.
     #[error("the input failed: {0}")]
     Broken(String),
-    /// The input ended by another error, which says this.
+    /// The input failed; the text is that of the original error.
     #[error("{0}")]
     Ended(String),
     /// A file is no rung of the ladder that the files are to make.

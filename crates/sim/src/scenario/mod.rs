@@ -119,7 +119,7 @@ impl Scenario {
         }
     }
 
-    /// What its topology's file says that was ignored, a sentence each; nothing if the file cannot be read.
+    /// Returns a sentence for each kind of entry that is ignored in the topology's file; none if the file cannot be read.
     pub fn remarks(&self, base: &Path) -> Vec<String> {
         let topology = match self {
             Self::Network(network) => &network.topology,

@@ -294,8 +294,8 @@ mod tests {
         assert_eq!(
             topology.remarks,
             [
-                "z:14: ignored edges of a node to itself: 'n2', 1 in all",
-                "z:13: ignored further edges between two nodes: 'New-York-1', 1 in all",
+                "z:14: ignored edges of a node to itself: 'n2', 1 in total",
+                "z:13: ignored further edges between two nodes: 'New-York-1', 1 in total",
             ]
         );
     }

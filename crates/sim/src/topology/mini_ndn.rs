@@ -213,7 +213,7 @@ b:s1
         assert_eq!(topology.links[1].forward.delay, Duration::from_millis(3));
         assert_eq!(
             topology.remarks,
-            ["m:6: ignored sections without nodes and links: '[faces]', 1 in all"]
+            ["m:6: ignored sections without nodes and links: '[faces]', 1 in total"]
         );
     }
 

@@ -45,7 +45,7 @@ impl Ignored {
         let (line, text) = self.first.as_ref()?;
         let count = self.count;
         Some(format!(
-            "{file}:{line}: ignored {kind}: {text}, {count} in all"
+            "{file}:{line}: ignored {kind}: {text}, {count} in total"
         ))
     }
 }

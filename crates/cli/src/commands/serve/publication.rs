@@ -28,7 +28,7 @@ use crate::push::{Admitted, FIRST_FRAME, Gate, GateCounters, Pushed, Seen};
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// One that sends nothing for so long may be gone: pictures come many times as often.
 const SILENT_AFTER: Duration = Duration::from_millis(500);
-/// What ffmpeg holds when the pusher has left comes within this time.
+/// Longest wait for the frames that ffmpeg holds when the pusher leaves.
 const MAX_REST: Duration = Duration::from_secs(2);
 /// Octets that are carried to ffmpeg at once.
 const READ_SIZE: usize = 1 << 16;
@@ -43,8 +43,8 @@ pub(super) struct Publication {
 }
 
 impl Publication {
-    /// Publishes what is pushed until the pusher leaves, and tells how it went. The last frames can be fetched after that, unless
-    /// another one comes for the name.
+    /// Publishes the pushed stream until the pusher leaves, and reports how it ended. The last frames remain available for a while,
+    /// unless another pusher wants the name.
     pub(super) async fn run(self, pushed: Pushed) {
         let name = pushed.admitted.name().to_string();
         let seen = pushed.seen.clone();
@@ -182,13 +182,13 @@ impl Publication {
     }
 }
 
-/// Publishes what ffmpeg still holds. Whoever watches may fetch it for a while, unless the stream begins anew or another pusher comes
-/// for the name.
+/// Publishes the frames that ffmpeg still holds. Watchers can fetch them for [`LINGER`], unless the stream restarts or another pusher
+/// wants the name.
 async fn finish(publishing: &mut Publishing, admitted: &Admitted, seen: Option<&Seen>) {
     let begins_anew = seen.is_some_and(|seen| seen.get().changed.is_some());
     let rest = async {
         let over = async { while !matches!(publishing.next().await, Happened::Over(_)) {} };
-        // What does not come by then is worth less than the place.
+        // A new pusher waits for the place: later frames are dropped.
         let is_over = timeout(MAX_REST, over).await.is_ok();
         if is_over && !begins_anew {
             sleep(LINGER).await;

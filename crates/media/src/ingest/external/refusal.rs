@@ -27,7 +27,7 @@ const MEANINGS: [(&str, &str); 12] = [
         "it has no format that ffmpeg knows, or is damaged",
     ),
 ];
-/// Begins advice that does not help here.
+/// First words of ffmpeg's advice about options that Namecast does not offer.
 const ADVICE: &str = "Consider increasing";
 /// An MP4 without an index.
 const NO_INDEX: &str = "moov atom not found";

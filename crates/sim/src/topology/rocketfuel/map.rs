@@ -579,8 +579,8 @@ mod tests {
         assert_eq!(
             topology.remarks,
             [
-                "m.cch:1: ignored routers that list themselves: '1', 2 in all",
-                "m.cch:1: ignored neighbours without a line of their own: '9', 2 in all",
+                "m.cch:1: ignored routers that list themselves: '1', 2 in total",
+                "m.cch:1: ignored neighbours without a line of their own: '9', 2 in total",
             ]
         );
         assert_eq!(

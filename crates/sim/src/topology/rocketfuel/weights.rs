@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(topology.links.len(), 1);
         assert_eq!(
             topology.remarks,
-            ["w:1: ignored links of a node to itself: 'a', 1 in all"]
+            ["w:1: ignored links of a node to itself: 'a', 1 in total"]
         );
     }
 

@@ -749,14 +749,19 @@ fn transport_stream(size: &str) -> Vec<u8> {
 async fn changes_and_damage_are_said_and_counted() {
     let mut random = Random::from_seed(5);
     let garbage = core::iter::repeat_with(|| random.below(256) as u8).take(300_000);
-    let stream = [
-        transport_stream("640x360"),
+    let large = transport_stream("640x360");
+    let rest = [
         transport_stream("320x180"),
         garbage.collect(),
         transport_stream("320x180"),
     ];
     let (reader, mut writer) = std::io::pipe().unwrap();
-    std::thread::spawn(move || writer.write_all(&stream.concat()).unwrap());
+    let (has_begun, begun) = std::sync::mpsc::sync_channel(1);
+    std::thread::spawn(move || {
+        writer.write_all(&large).unwrap();
+        begun.recv().unwrap();
+        writer.write_all(&rest.concat()).unwrap();
+    });
     let pipe = Pipe::new(reader, Container::MpegTs, "pushed".to_owned());
     let config = outside(Input::Pipe(pipe), "copy,200k");
     let start = tokio::task::spawn_blocking(move || Ingest::start(&config));
@@ -764,7 +769,10 @@ async fn changes_and_damage_are_said_and_counted() {
     let (mut said, mut frames) = (String::new(), BTreeMap::<usize, usize>::new());
     while let Some(event) = next(&mut ingest).await {
         match event {
-            MediaEvent::Frame(frame) => *frames.entry(frame.rung).or_default() += 1,
+            MediaEvent::Frame(frame) => {
+                let _ = has_begun.try_send(());
+                *frames.entry(frame.rung).or_default() += 1;
+            }
             MediaEvent::Trouble(text) => said.push_str(&text),
             MediaEvent::Ended { error, .. } => assert!(error.is_none(), "{error:?}"),
         }

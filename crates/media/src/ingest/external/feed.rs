@@ -286,7 +286,7 @@ impl Feed {
         let numbers = [&video, &audio].map(|it| it.as_ref().map(|&(number, _)| number));
         self.expect(&first, skipped, numbers);
         let (mut pictures, mut sound) = (Kept::new(), Kept::new());
-        let mut group = Group::new(video.as_ref().map(|(_, stream)| stream));
+        let mut group = Group::new(video.as_ref(), &first);
         let mut is_silent = false;
         let mut first = first.into_iter().skip(skipped);
         while !stop.load(Ordering::Relaxed) {
@@ -593,11 +593,16 @@ struct Group {
 }
 
 impl Group {
-    fn new(pictures: Option<&NutStream>) -> Self {
+    /// Creates it for the stream of pictures and its number; the first packets may be skipped.
+    fn new(pictures: Option<&(usize, NutStream)>, first: &[Packet]) -> Self {
+        let sizes = pictures.and_then(|(number, stream)| {
+            let key = first.iter().find(|it| it.key && it.stream == *number)?;
+            Some(SizeWatch::new(stream, &key.payload))
+        });
         Self {
             key_at: None,
             has_complained: false,
-            sizes: pictures.map(SizeWatch::new),
+            sizes,
         }
     }
 

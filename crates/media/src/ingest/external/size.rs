@@ -24,28 +24,35 @@ enum Format {
 }
 
 impl SizeWatch {
-    pub(super) fn new(stream: &NutStream) -> Self {
+    /// Creates it for a stream, of which the catalogue gives the size of this key frame.
+    pub(super) fn new(stream: &NutStream, first_key: &Bytes) -> Self {
         let format = match form::codec(stream) {
             Some(VideoCodec::H264) => AnnexB::new(&stream.parameters).map(Format::H264),
             Some(VideoCodec::Vp9) => Some(Format::Vp9),
             _ => None,
         };
-        Self {
+        let mut sizes = Self {
             format,
             known: None,
-        }
+        };
+        sizes.known = sizes.size(first_key);
+        sizes
     }
 
-    /// Takes a key frame. Gives the size before and from now on, if they differ.
-    pub(super) fn change(&mut self, key_frame: &Bytes) -> Option<(PictureSize, PictureSize)> {
+    fn size(&self, key_frame: &Bytes) -> Option<PictureSize> {
         let picture = match self.format.as_ref()? {
             Format::H264(form) => annex_b::picture(&form.convert(key_frame, true)?)?,
             Format::Vp9 => headers::vp9(key_frame)?,
         };
-        let size = PictureSize {
+        Some(PictureSize {
             width: picture.width,
             height: picture.height,
-        };
+        })
+    }
+
+    /// Takes a key frame. Gives the size before and from now on, if they differ.
+    pub(super) fn change(&mut self, key_frame: &Bytes) -> Option<(PictureSize, PictureSize)> {
+        let size = self.size(key_frame)?;
         let before = self.known.replace(size)?;
         (before != size).then_some((before, size))
     }
@@ -57,12 +64,13 @@ mod tests {
     use crate::nut::NutClass;
 
     fn watch(codec: &'static [u8]) -> SizeWatch {
-        SizeWatch::new(&NutStream {
+        let stream = NutStream {
             class: NutClass::Video(640, 360),
             codec: Bytes::from_static(codec),
             parameters: Bytes::new(),
             decode_delay: 0,
-        })
+        };
+        SizeWatch::new(&stream, &vp9(640, 360).into())
     }
 
     /// As libvpx writes it: colour 0010, then 639 and 359 (0x27f, 0x167).
@@ -86,8 +94,6 @@ mod tests {
             vp9(640, 360),
             [0x82, 0x49, 0x83, 0x42, 0x20, 0x27, 0xf0, 0x16, 0x70]
         );
-        assert_eq!(sizes.change(&vp9(640, 360).into()), None);
-        assert_eq!(sizes.change(&vp9(640, 360).into()), None);
         assert_eq!(sizes.change(&vp9(1_280, 720).into()), Some((small, large)));
         assert_eq!(sizes.change(&vp9(1_280, 720).into()), None);
         assert_eq!(sizes.change(&vp9(640, 360).into()), Some((large, small)));
@@ -96,7 +102,6 @@ mod tests {
     #[test]
     fn what_tells_no_size_changes_nothing() {
         let mut sizes = watch(b"VP90");
-        sizes.change(&vp9(640, 360).into());
         for frame in [&[][..], &[0x82], &vp9(9, 9)[..8], &[0x86; 9], &[0; 9]] {
             assert_eq!(
                 sizes.change(&Bytes::copy_from_slice(frame)),

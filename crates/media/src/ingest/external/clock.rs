@@ -21,6 +21,14 @@ const MAX_APART: u64 = 1_000_000;
 const MAX_BEHIND: Duration = Duration::from_secs(1);
 /// Longest sleep after which it is looked whether anybody still waits.
 const MAX_SLEEP: Duration = Duration::from_millis(100);
+/// A change of the least delay up to this is spread over time, so that pictures stay even, in microseconds: encoders that fill packets
+/// before they send them vary by a frame or two.
+const MAX_SPREAD: i64 = 100_000;
+/// Share of the time that passes in which such a change proceeds.
+const SPREAD_OVER: u64 = 250;
+/// How long a delay must be less by more than that before it is followed, in microseconds: the last pictures of an encoder that is
+/// stopped come at once.
+const SETTLED: u64 = 1_000_000;
 /// Stands for a time that is not known.
 const UNKNOWN: i64 = i64::MIN;
 
@@ -201,6 +209,8 @@ pub(super) struct CaptureClock {
     pictures: StreamClock,
     sound: StreamClock,
     rate: ArrivalRate,
+    captured: Even,
+    presented: Even,
 }
 
 impl CaptureClock {
@@ -264,7 +274,43 @@ impl CaptureClock {
         let latest = self.pictures.latest();
         let latest = latest.filter(|_| is_video || together.is_some());
         let captured = together.map_or(least, |other| other.min(least));
-        origin.set(captured, latest);
+        let is_apart = other.is_some() && together.is_none();
+        if is_file || is_apart {
+            return origin.set(captured, latest);
+        }
+        let now = arrived.as_micros();
+        let captured = self.captured.approach(captured, now);
+        let presented = latest.map(|latest| self.presented.approach(latest, now));
+        origin.set(captured, presented);
+    }
+}
+
+/// Offset of our clock from the source's, which changes evenly.
+#[derive(Debug, Default)]
+struct Even {
+    /// The last offset, and our time then.
+    last: Option<(i64, u64)>,
+    /// Since when a much smaller one has been wanted.
+    smaller_since: Option<u64>,
+}
+
+impl Even {
+    /// Returns the offset at `now` on the way to `wanted`.
+    fn approach(&mut self, wanted: i64, now: u64) -> i64 {
+        let offset = self.last.map_or(wanted, |(last, at)| {
+            let by = wanted - last;
+            let since = *self.smaller_since.get_or_insert(now);
+            if by >= -MAX_SPREAD {
+                self.smaller_since = None;
+            }
+            let step = signed(now.saturating_sub(at) / SPREAD_OVER);
+            match by > MAX_SPREAD || now.saturating_sub(since) > SETTLED {
+                true => wanted,
+                false => last + by.clamp(-step, step),
+            }
+        });
+        self.last = Some((offset, now));
+        offset
     }
 }
 
@@ -382,13 +428,13 @@ mod tests {
         let origin = Origin::default();
         clock.on_packet(is_video, packet, packet.arrived_at, &origin);
         let at = origin.at(packet.pts);
-        assert!(at <= packet.arrived_at);
+        assert!(difference(at.as_micros(), packet.arrived_at.as_micros()) <= MAX_SPREAD);
         let presented = origin.presented_at(packet.pts);
         let presented = presented.map(|it| it.since(at).as_micros() as u64 / 1_000);
         (difference(at.as_micros(), WALL) / 1_000, presented)
     }
 
-    /// Held up by 30, 0, 50 and 10 ms: from the second on, they keep their distances of 40 ms.
+    /// Held up by 30, 0, 50 and 10 ms: they keep their distances of 40 ms, but for what is on its way to the least delay.
     #[test]
     fn packets_that_were_held_up_keep_their_distances() {
         let mut clock = CaptureClock::default();
@@ -399,7 +445,7 @@ mod tests {
                 &packet(7_000 + media, 7_000 + media, arrived),
             )
         });
-        assert_eq!(times, [(30, None), (40, None), (80, None), (120, None)]);
+        assert_eq!(times, [(30, None), (69, None), (109, None), (149, None)]);
     }
 
     /// Decoding and presentation times of I0 P4 B2 b1 b3, in frames; P4 is decoded before three that are shown before it.
@@ -531,6 +577,59 @@ mod tests {
             let behind = difference(arrived.as_micros(), origin.at(packet.pts).as_micros());
             assert!((0..=2_100).contains(&behind), "{number}: {behind}");
         }
+    }
+
+    /// The delay falls by 40 ms for good: ten seconds later pictures are captured that much earlier, none more than a few microseconds
+    /// closer to the one before.
+    #[test]
+    fn a_small_change_of_the_delay_is_spread() {
+        let mut clock = CaptureClock::default();
+        let times: Vec<_> = (0..300_u64)
+            .map(|number| {
+                let origin = Origin::default();
+                let packet = packet(number * 40, number * 40, 0);
+                let held_up = if number < 20 { 40_000 } else { 0 };
+                let arrived = Timestamp::from_micros(WALL + number * 40_000 + held_up);
+                clock.on_packet(true, &packet, arrived, &origin);
+                origin.at(packet.pts).as_micros() - WALL
+            })
+            .collect();
+        assert_eq!(times[0], 40_000);
+        assert_eq!(times[299], 299 * 40_000);
+        let mut gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(gaps.all(|gap| (39_840..=40_000).contains(&gap)));
+    }
+
+    /// The last twenty pictures come at once, as those of an encoder that is stopped: they keep their distances.
+    #[test]
+    fn pictures_that_come_early_at_the_end_are_even() {
+        let mut clock = CaptureClock::default();
+        for number in 0..120_u64 {
+            let origin = Origin::default();
+            let arrived = Timestamp::from_micros(WALL + number.min(100) * 40_000);
+            let packet = packet(number * 40, number * 40, 0);
+            clock.on_packet(true, &packet, arrived, &origin);
+            assert_eq!(origin.at(packet.pts).as_micros(), WALL + number * 40_000);
+        }
+    }
+
+    /// A path becomes 300 ms shorter: a second later that is believed.
+    #[test]
+    fn a_much_smaller_delay_is_followed_after_a_second() {
+        let mut clock = CaptureClock::default();
+        let behind: Vec<_> = (0..150_u64)
+            .map(|number| {
+                let origin = Origin::default();
+                let packet = packet(number * 40, number * 40, 0);
+                let delay = if number < 100 { 300_000 } else { 0 };
+                let arrived = Timestamp::from_micros(WALL + number * 40_000 + delay);
+                clock.on_packet(true, &packet, arrived, &origin);
+                origin.at(packet.pts).as_micros() - WALL - number * 40_000
+            })
+            .collect();
+        assert_eq!(behind[..100], [300_000; 100]);
+        assert!(behind[124] > 290_000, "{}", behind[124]);
+        assert_eq!(behind[126..], [0; 24]);
     }
 
     /// A stall of two seconds: captured when it arrives.

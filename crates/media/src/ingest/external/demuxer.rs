@@ -163,7 +163,7 @@ impl Plan {
     /// Returns the next plan after this result: other options, or the track of subtitles that was found; `None`: the result stands.
     fn after(self, opened: &Result<Opened, IngestError>, config: &IngestConfig) -> Option<Self> {
         let attempt = match opened {
-            _ if self.attempt != Attempt::First => None,
+            _ if !self.attempt.is_early() => None,
             Ok(opened) if opened.is_packed() => Some(Attempt::PackedPictures),
             Ok(opened) => opened.lacks_sound().then(|| {
                 let channels = opened.stream(false).map_or(0, |(_, it)| it.channels());
@@ -171,7 +171,7 @@ impl Plan {
                 let channels = if channels == 1 { 1 } else { MAX_CHANNELS };
                 Attempt::EncodedSound(config.wish.channels.unwrap_or(channels))
             }),
-            Err(IngestError::Unreadable { said, .. }) => Attempt::after(said),
+            Err(IngestError::Unreadable { said, .. }) => self.attempt.after(said),
             Err(_) => None,
         };
         // Opening a live input twice loses packets.
@@ -388,7 +388,7 @@ impl Demuxer {
         // Sound may come before ffmpeg fails at the pictures.
         if has_ended
             && self.kind == Kind::Live
-            && Attempt::after(&self.reading.said_until_end()).is_some()
+            && attempt.after(&self.reading.said_until_end()).is_some()
         {
             return Err(self.unreadable());
         }

@@ -18,8 +18,10 @@ pub(super) enum Attempt {
     /// ffmpeg probes for up to ten seconds: the next key frame is far. Pictures without a presentation time, which NUT refuses, get
     /// their decoding time: a camera's first that has B-frames. This delays each picture until the next has come.
     LatePictures,
-    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later, or NUT cannot carry
-    /// it.
+    /// ffmpeg probes a second of the input, however large: sound is announced, and comes behind large pictures.
+    LateSound,
+    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later than that, or NUT
+    /// cannot carry it.
     EncodedSound(u32),
     /// The ffmpeg that opens the input decodes the pictures, which NUT cannot carry.
     DecodedPictures,
@@ -29,23 +31,33 @@ pub(super) enum Attempt {
 
 impl Attempt {
     /// Returns the next attempt, after a failure with this message of ffmpeg.
-    pub(super) fn after(said: &str) -> Option<Self> {
-        let of_sound = ["sample rate not set", "No codec tag defined for stream 1"];
+    pub(super) fn after(self, said: &str) -> Option<Self> {
+        let of_pictures = ["dimensions not set", "Negative pts not supported"];
         if said.contains("No codec tag defined for stream 0") {
             Some(Self::DecodedPictures)
-        } else if of_sound.iter().any(|words| said.contains(words)) {
+        } else if said.contains("No codec tag defined for stream 1") {
             Some(Self::EncodedSound(MAX_CHANNELS))
+        } else if said.contains("sample rate not set") {
+            Some(match self {
+                Self::First => Self::LateSound,
+                _ => Self::EncodedSound(MAX_CHANNELS),
+            })
         } else {
-            let of_pictures = ["dimensions not set", "Negative pts not supported"];
             let is_late = of_pictures.iter().any(|words| said.contains(words));
             is_late.then_some(Self::LatePictures)
         }
+    }
+
+    /// Returns whether another attempt may follow.
+    pub(super) const fn is_early(self) -> bool {
+        matches!(self, Self::First | Self::LateSound)
     }
 
     /// Enough to see the parameters of each track that an input announces, and no more.
     const fn options(self) -> &'static str {
         match self {
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
+            Self::LateSound => "-probesize 4000000 -analyzeduration 1000000",
             _ => "-probesize 65536 -analyzeduration 1000000",
         }
     }
@@ -217,6 +229,18 @@ pub(super) fn pulling(address: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Sound whose parameters come late is probed for longer before it is encoded.
+    #[test]
+    fn late_sound_is_probed_for_before_it_is_encoded() {
+        let said = "[nut @ 0x5] sample rate not set";
+        let second = Attempt::First.after(said);
+        assert_eq!(second, Some(Attempt::LateSound));
+        assert!(Attempt::LateSound.is_early());
+        let third = Attempt::LateSound.after(said);
+        assert_eq!(third, Some(Attempt::EncodedSound(MAX_CHANNELS)));
+        assert_eq!(Attempt::First.after("Broken pipe"), None);
+    }
 
     #[test]
     fn addresses_without_a_host_are_listened_on() {

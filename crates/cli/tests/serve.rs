@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use program::{Program, newest_stats, start_forwarder, until};
+use program::{Program, command, newest_stats, start_forwarder, until};
 use rtmp::{Clip, Encoder, Tape};
 use serde_json::Value;
 
@@ -289,6 +289,41 @@ fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
     });
     TcpListener::bind(server.rtmp_socket()).unwrap();
     UdpSocket::bind(server.srt_socket()).unwrap();
+}
+
+/// A push ends while somebody else publishes its name through the forwarder, and so does another publisher of what is pushed.
+#[test]
+fn a_name_has_one_publisher() {
+    let server = Server::start();
+    let publish = |name: &str| {
+        let (home, face) = (server.home.path(), &server.face);
+        let line = format!("publish {name} --quiet --input test --ladder 200k --connect {face}");
+        let mut command = command(home, &line);
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
+        Program(command.spawn().unwrap())
+    };
+    let _publisher = publish("/cam");
+    let _watcher = server.watch("/cam");
+    until("picture", || {
+        (server.received("/cam") > PICTURES).then_some(())
+    });
+    let _refused = Pusher::start(&format!("{}cam?key=s3cret", server.rtmp));
+    let ended = server.event("ended", "/cam");
+    let why = ended["why"].as_str().unwrap();
+    assert!(
+        why.contains("/cam is published already (key /cam/KEY/"),
+        "{why}"
+    );
+
+    let _pusher = Pusher::start(&format!("{}desk?key=s3cret", server.rtmp));
+    server.event("begun", "/desk");
+    let mut second = publish("/desk");
+    let status = until("end", || second.0.try_wait().unwrap());
+    assert_eq!(status.code(), Some(1));
+    let seen = server.received("/cam");
+    until("picture", || {
+        (server.received("/cam") > seen + PICTURES).then_some(())
+    });
 }
 
 const HEVC: &str = "-c:v libx265 -preset ultrafast -x265-params log-level=none:bframes=0";

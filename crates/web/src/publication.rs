@@ -1,16 +1,19 @@
 //! What the page publishes under one name.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use namecast_apps::live::publisher::{FrameError, Publisher, PublisherConfig, SetupError};
 use namecast_apps::registration::{
-    Neighbour, Registrar, RegistrationEvent, RegistrationState, Wanted,
+    Claim, GuardEvent, NameGuard, Neighbour, Registrar, RegistrationEvent, RegistrationState,
+    Rival, Wanted,
 };
 use namecast_apps::{Application, Now, Output};
 use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Name, Validity};
 use namecast_stream::ProducerConfig;
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{Instant, Random, Timestamp};
 
 use crate::config::{ConfigError, Setup};
 use crate::outbox::TabEvent;
@@ -53,16 +56,26 @@ impl Setup {
     }
 }
 
-/// A publisher and the registration of its name, each on a face of its own.
+/// A publisher, the guard of its name and the registration of that, each on a face of its own.
 #[derive(Debug)]
 pub(crate) struct Publication {
     publisher: Publisher,
     publisher_face: FaceId,
+    guard: NameGuard,
+    guard_face: FaceId,
     registrar: Registrar,
     registrar_face: FaceId,
+    neighbour: Option<Neighbour>,
+    /// Whether nobody else publishes the name, so that it may be registered.
+    is_free: bool,
+    /// Outputs of guard and registrar.
+    outputs: VecDeque<(FaceId, Output<RegistrationEvent>)>,
 }
 
 impl Publication {
+    /// Faces of a publication.
+    pub(crate) const FACES: usize = 3;
+
     /// Publishes what `setup` says on `node`, from now on. `seed` is not to be foreseen.
     pub(crate) fn start(
         node: &mut Node,
@@ -72,25 +85,33 @@ impl Publication {
     ) -> Result<Self, PublishError> {
         let (name, ticket) = (setup.name.clone(), setup.ticket.clone());
         let registration = setup.registration.clone();
-        let publisher = publisher(now.wall, setup)?;
+        let (publisher, claim) = publisher(now.wall, setup)?;
         let publisher_face = node.add_face(FaceConfig::application("publisher"))?;
         node.forwarder.add_route(name.clone(), publisher_face, 0)?;
-        let registrar_face = node.add_face(FaceConfig {
-            local_fields: true,
-            ..FaceConfig::application("registration")
-        })?;
+        let [guard_face, registrar_face] = ["guard", "registration"].map(|label| {
+            node.add_face(FaceConfig {
+                local_fields: true,
+                ..FaceConfig::application(label)
+            })
+        });
         let wanted = Wanted {
-            prefix: name,
+            prefix: name.clone(),
             cost: 0,
             captures: false,
             announcement: None,
             ticket,
         };
+        let mut random = Random::from_seed(seed);
         Ok(Self {
-            registrar: Registrar::new(registration, wanted, seed),
+            guard: NameGuard::new(name, claim, random.next_u64()),
+            guard_face: guard_face?,
+            registrar: Registrar::new(registration, wanted, random.next_u64()),
+            registrar_face: registrar_face?,
             publisher,
             publisher_face,
-            registrar_face,
+            neighbour: None,
+            is_free: false,
+            outputs: VecDeque::new(),
         })
     }
 
@@ -105,34 +126,87 @@ impl Publication {
         &mut self.publisher
     }
 
-    /// Registers the name with `neighbour` from now on.
+    /// Registers the name with `neighbour` from now on, once nobody else publishes it there.
     pub(crate) fn set_neighbour(&mut self, now: Now, neighbour: Option<Neighbour>) {
-        self.registrar.set_neighbour(now, neighbour);
+        self.neighbour = neighbour;
+        let face = neighbour.map(|it| it.face);
+        self.guard.set_neighbour(now.monotonic, face);
+        if self.is_free {
+            self.registrar.set_neighbour(now, neighbour);
+        }
+        self.settle(now);
     }
 
-    /// Whether `face` is one of its two.
+    /// Whether `face` is one of its three.
     pub(crate) fn has_face(&self, face: FaceId) -> bool {
-        face == self.publisher_face || face == self.registrar_face
+        [self.publisher_face, self.guard_face, self.registrar_face].contains(&face)
     }
 
     /// Takes a frame that the node sends on one of its faces.
     pub(crate) fn handle_frame(&mut self, now: Now, face: FaceId, frame: Bytes) {
         if face == self.publisher_face {
             Application::handle_frame(&mut self.publisher, now, frame);
+        } else if face == self.guard_face {
+            self.guard.handle_frame(now, frame);
         } else {
             self.registrar.handle_frame(now, frame);
         }
+        self.settle(now);
     }
 
     /// Does what is due.
     pub(crate) fn handle_timeout(&mut self, now: Now) {
         Application::handle_timeout(&mut self.publisher, now);
+        self.guard.handle_timeout(now);
         self.registrar.handle_timeout(now);
+        self.settle(now);
+    }
+
+    /// Lets guard and registrar hear of each other, and queues their outputs.
+    fn settle(&mut self, now: Now) {
+        loop {
+            if let Some(output) = self.guard.poll_output() {
+                match output {
+                    Output::Send(frame) => {
+                        (self.outputs).push_back((self.guard_face, Output::Send(frame)));
+                    }
+                    Output::Event(GuardEvent::Free) => {
+                        self.is_free = true;
+                        self.registrar.set_neighbour(now, self.neighbour);
+                    }
+                    Output::Event(GuardEvent::Taken(rival)) => self.give_up(now, &rival),
+                }
+            } else if let Some(output) = self.registrar.poll_output() {
+                if let Output::Event(RegistrationEvent::State(RegistrationState::Registered)) =
+                    output
+                {
+                    self.guard.on_registered(now.monotonic);
+                }
+                self.outputs.push_back((self.registrar_face, output));
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn give_up(&mut self, now: Now, rival: &Rival) {
+        self.is_free = false;
+        self.registrar.cancel(now);
+        let why = format!(
+            "it is published already (key {}), so choose another name",
+            rival.key_name
+        );
+        let refused = RegistrationEvent::State(RegistrationState::Refused(why));
+        (self.outputs).push_back((self.guard_face, Output::Event(refused)));
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let due = [self.publisher.poll_timeout(), self.registrar.poll_timeout()];
+        let due = [
+            self.publisher.poll_timeout(),
+            self.guard.poll_timeout(),
+            self.registrar.poll_timeout(),
+        ];
         due.into_iter().flatten().min()
     }
 
@@ -141,8 +215,7 @@ impl Publication {
         if let Some(frame) = self.publisher.poll_output() {
             return Some((self.publisher_face, Output::Send(frame)));
         }
-        let output = self.registrar.poll_output()?;
-        Some((self.registrar_face, output))
+        self.outputs.pop_front()
     }
 
     /// What to report to the page about its registration, if anything.
@@ -162,14 +235,16 @@ impl Publication {
     }
 }
 
-/// A publisher with a certificate that its key signs, named by the key's digest.
-fn publisher(wall: Timestamp, setup: Setup) -> Result<Publisher, SetupError> {
+/// A publisher with a certificate that its key signs, named by the key's digest, and its claim to the name.
+fn publisher(wall: Timestamp, setup: Setup) -> Result<(Publisher, Claim), SetupError> {
     let name = &setup.name;
     let key_id = &setup.key_digest()[..8];
     let validity = Validity::of_own_key(wall);
     let version = wall.as_micros() / 1_000;
     let own = setup.signer(name.clone());
     let certificate = Certificate::self_signed(name, key_id, version, validity, &own);
+    let locator = KeyLocator::Name(certificate.key_name());
+    let claim = Claim::new(wall, Some(&locator), false);
     let signer = Box::new(setup.signer(certificate.key_name()));
     let config = PublisherConfig {
         root: setup.name,
@@ -177,5 +252,6 @@ fn publisher(wall: Timestamp, setup: Setup) -> Result<Publisher, SetupError> {
         producer: ProducerConfig::default(),
         shared_since: None,
     };
-    Publisher::new(config, wall, signer, &certificate)
+    let publisher = Publisher::new(config, wall, signer, &certificate)?;
+    Ok((publisher, claim))
 }

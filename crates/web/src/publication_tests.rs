@@ -36,7 +36,10 @@ impl Room {
         node.forwarder.add_route(prefix, management, 0).unwrap();
         let mut config = config();
         config.root = "/room/a".to_owned();
-        let mut tabs = [Tab::new(&config).unwrap(), Tab::new(&config).unwrap()];
+        let mut tabs = [3, 4].map(|seed| {
+            config.seed = seed;
+            Tab::new(&config).unwrap()
+        });
         let links = tabs.each_mut().map(|tab| {
             let end = node.add_face(FaceConfig {
                 scope,
@@ -165,6 +168,35 @@ fn what_one_tab_publishes_another_reads() {
         // The tab reads what it publishes itself, too.
         assert_eq!(room.samples[0], sent, "{is_local}");
     }
+}
+
+/// A second tab hears that the name is published, and registers nothing. When the first one has gone, another may have it.
+#[test]
+fn a_second_publisher_of_a_name_is_refused_while_the_first_one_lives() {
+    let mut room = Room::new(false);
+    room.tabs[0].publish(room.now, &publication()).unwrap();
+    room.run_for(Duration::from_secs(1));
+    let second = PublicationConfig {
+        secret: "0c".repeat(32),
+        ..publication()
+    };
+    room.tabs[1].publish(room.now, &second).unwrap();
+    room.run_for(Duration::from_secs(5));
+    assert_eq!(room.commands.len(), 1);
+    let taken = |event: &&String| event.contains("it is published already (key /room/a/KEY/");
+    assert_eq!(
+        room.events[1].iter().filter(taken).count(),
+        1,
+        "{:?}",
+        room.events
+    );
+    assert_eq!(room.events[0].iter().filter(taken).count(), 0);
+    let (end, own) = room.links[0];
+    room.tabs[0].face_down(room.now, own);
+    room.node.remove_face(room.now, end);
+    room.tabs[1].publish(room.now, &second).unwrap();
+    room.run_for(Duration::from_secs(1));
+    assert_eq!(room.commands.len(), 2);
 }
 
 /// A node that restarted has forgotten the name: it is registered again over the next transport.

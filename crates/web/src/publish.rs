@@ -16,8 +16,8 @@ use crate::transports::{
     self, FaceError, MAX_OUTBOX, MAX_ROUNDS, MAX_TRANSPORTS, Transport, Transports, both,
 };
 
-/// A face for each transport, and the two of the publication.
-const MAX_FACES: usize = MAX_TRANSPORTS + 2;
+/// A face for each transport, and those of the publication.
+const MAX_FACES: usize = MAX_TRANSPORTS + Publication::FACES;
 /// The publisher keeps what it published itself.
 const CONTENT_STORE: ByteSize = ByteSize::ZERO;
 

@@ -55,20 +55,31 @@ fn drained(tab: &mut LiveTab) -> (Vec<Packet>, Vec<String>) {
     (packets, events)
 }
 
+/// A tab whose challenge nobody answers, and its command to register the name.
 fn live() -> (LiveTab, FaceId, Interest) {
-    let mut tab = LiveTab::new(at(1_000), &config()).unwrap();
+    let mut tab = LiveTab::new(at(700), &config()).unwrap();
     let transport = Transport {
         description: "websocket",
         mtu: None,
         is_local: false,
     };
-    let face = tab.face_up(at(1_000), &transport).unwrap();
-    let (packets, _) = drained(&mut tab);
-    let [Packet::Interest(command)] = &packets[..] else {
+    let face = tab.face_up(at(700), &transport).unwrap();
+    let challenge = only_interest(&mut tab);
+    let metadata: Name = "/cam/32=metadata".parse().unwrap();
+    assert!(metadata.is_prefix_of(challenge.name()), "{challenge:?}");
+    tab.handle_timeout(at(999));
+    assert!(drained(&mut tab).0.is_empty());
+    tab.handle_timeout(at(1_000));
+    let command = only_interest(&mut tab);
+    (tab, face, command)
+}
+
+fn only_interest(tab: &mut LiveTab) -> Interest {
+    let (packets, _) = drained(tab);
+    let [Packet::Interest(interest)] = &packets[..] else {
         panic!("{packets:?}");
     };
-    let command = command.clone();
-    (tab, face, command)
+    interest.clone()
 }
 
 fn answer(command: &Interest, code: u64, text: &str) -> Vec<u8> {

@@ -21,8 +21,8 @@ use crate::transports::{
 
 /// Streams that a tab publishes.
 const MAX_PUBLICATIONS: usize = 4;
-/// A face for each transport, the watcher and the files, and two for each publication.
-const MAX_FACES: usize = MAX_TRANSPORTS + 2 + 2 * MAX_PUBLICATIONS;
+/// A face for each transport, the watcher and the files, and those of each publication.
+const MAX_FACES: usize = MAX_TRANSPORTS + 2 + Publication::FACES * MAX_PUBLICATIONS;
 /// The watcher requests nothing twice, except after a change of its mind.
 const CONTENT_STORE: ByteSize = ByteSize::mebibytes(2);
 /// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.

@@ -229,10 +229,11 @@ export class Session {
   }
 
   #handleRegistration({ name, state, why }: RegistrationEvent): void {
+    const advice = "If the node is not on this machine, its operator has to set localhop = true in [management].";
     const texts = {
       registered: "",
-      unanswered: `The node does not answer the wish to publish ${name}. If it is not on this machine, its operator has to set localhop = true in [management].`,
-      refused: `The node refuses to send anybody here for ${name}: ${why ?? ""}. Its operator has to set localhop = true in [management].`,
+      unanswered: `The node does not answer the wish to publish ${name}. ${advice}`,
+      refused: `${name} is not published: ${why ?? ""}. ${advice}`,
     };
     this.#step(state === "registered" ? `Publishing ${name}` : `Publishing ${name}: ${state}`);
     this.#notice("publishing", texts[state]);

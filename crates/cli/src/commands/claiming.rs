@@ -1,5 +1,8 @@
 //! Has a name sent here that nobody else publishes, and finds out when somebody else does.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use anyhow::{Error, anyhow};
 use namecast_net::{
     Announcer, Announcing, Claim, FaceId, GuardEvent, Handle, NameGuard, Node, Registration,
@@ -19,6 +22,7 @@ pub(super) struct Claiming {
     keys: Keys,
     announcing: Option<Announcing>,
     manner: Manner,
+    registered: RegisteredNames,
 }
 
 impl Claiming {
@@ -34,7 +38,29 @@ impl Claiming {
             keys: keys.clone(),
             announcing,
             manner,
+            registered: RegisteredNames::default(),
         }
+    }
+
+    /// Shares registrations with other publishers of this program.
+    pub(super) fn among(self, registered: RegisteredNames) -> Self {
+        Self { registered, ..self }
+    }
+}
+
+/// Names that are registered, and stay so while their publishers come and go.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RegisteredNames(Arc<Mutex<BTreeMap<Name, Registration>>>);
+
+impl RegisteredNames {
+    fn get(&self, name: &Name, register: impl FnOnce() -> Registration) -> Registration {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.entry(name.clone()).or_insert_with(register).clone()
+    }
+
+    fn cancel(&self, name: &Name) {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.remove(name).iter().for_each(Registration::cancel);
     }
 }
 
@@ -125,15 +151,17 @@ impl ClaimedName {
             name,
             keys,
             announcing,
+            registered,
             ..
         } = &self.claiming;
+        let (node, uplink) = (&self.node, self.uplink);
         let registration = match announcing {
-            None => self.node.register_prefix(self.uplink, name.clone(), 0),
+            None => registered.get(name, || node.register_prefix(uplink, name.clone(), 0)),
             Some(when) => {
                 let signer = key_store(keys.keys.clone())?.identity(name)?.signer;
                 let announcer = Announcer::new(name.clone(), signer);
-                self.node
-                    .register_and_announce(self.uplink, 0, announcer, *when)
+                let announce = || node.register_and_announce(uplink, 0, announcer, *when);
+                registered.get(name, announce)
             }
         };
         let mut states = registration.states();
@@ -150,7 +178,7 @@ impl ClaimedName {
 
     /// Takes the registration back.
     pub(super) fn cancel(&self) {
-        self.registration.iter().for_each(Registration::cancel);
+        self.claiming.registered.cancel(&self.claiming.name);
     }
 
     fn refusal(&self, rival: &Rival) -> Error {

@@ -62,6 +62,9 @@ pub struct Serve {
     /// Publish through this forwarder; the page and WHIP are here all the same: unix:///PATH, tcp://HOST:PORT, udp://HOST:PORT, ws:// or wss://.
     #[arg(long, value_name = "FACE-URI")]
     pub connect: Option<FaceUri>,
+    /// Publish in the place of others whose names are pushed here; without this, a push of a name that is published already ends.
+    #[arg(long, requires = "connect")]
+    pub take_over: bool,
     /// The page.
     #[command(flatten)]
     pub page: PagePort,
@@ -109,6 +112,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                         place: outlet.place(pushed.admitted.name()),
                         encoding: arguments.encoding.clone(),
                         keys: arguments.keys.clone(),
+                        takes_over: arguments.take_over,
                         streams: streams.clone(),
                         told: told.clone(),
                     };

@@ -1,12 +1,11 @@
 //! Where streams are published: on a node in this process, with the page, or through another forwarder.
 
-use std::collections::BTreeMap;
-
-use namecast_net::{Node, NodeConfig, Registration};
+use namecast_net::{FaceId, Node, NodeConfig};
 use namecast_packet::Name;
 use namecast_units::ByteSize;
 use serde_json::{Value, json};
 
+use super::super::claiming::RegisteredNames;
 use super::super::page::{Doors, Invitations, Page, interface};
 use super::super::uplink::Uplink;
 use super::Serve;
@@ -33,11 +32,7 @@ enum Reach {
     /// Others connect to this node.
     Here(Doors),
     /// They connect to the forwarder that this node is connected to.
-    Through {
-        uplink: Uplink,
-        /// What it sends here: each name from its first pusher on, as the next one may come at any time.
-        registered: BTreeMap<Name, Registration>,
-    },
+    Through(Uplink, RegisteredNames),
 }
 
 impl Reach {
@@ -46,10 +41,8 @@ impl Reach {
             let connect = Connect {
                 connect: Some(remote.clone()),
             };
-            return Ok(Self::Through {
-                uplink: Uplink::new(node, &connect).await?,
-                registered: BTreeMap::new(),
-            });
+            let uplink = Uplink::new(node, &connect).await?;
+            return Ok(Self::Through(uplink, RegisteredNames::default()));
         }
         let interface = interface(arguments.page.listen);
         Ok(Self::Here(Doors::open(node, interface).await))
@@ -91,20 +84,20 @@ impl Outlet {
     }
 
     /// Where a stream is published, and watched.
-    pub(super) fn place(&mut self, name: &Name) -> Place {
+    pub(super) fn place(&self, name: &Name) -> Place {
         let node = self.node.clone();
-        if let Reach::Through { uplink, registered } = &mut self.reach {
-            let register = || node.register_prefix(uplink.face(), name.clone(), 0);
-            registered.entry(name.clone()).or_insert_with(register);
-        }
+        let uplink = match &self.reach {
+            Reach::Here(_) => None,
+            Reach::Through(uplink, registered) => Some((uplink.face(), registered.clone())),
+        };
         let pages = self.page.urls();
         let urls = pages.map(|page| format!("{page}?name={name}")).collect();
-        Place { node, urls }
+        Place { node, uplink, urls }
     }
 
     /// How the connection to the forwarder stands, for people, when that changes; nothing where there is none.
     pub(super) async fn link_changed(&mut self) -> Option<String> {
-        let Reach::Through { uplink, .. } = &mut self.reach else {
+        let Reach::Through(uplink, _) = &mut self.reach else {
             return None;
         };
         Some(uplink.changed().await.1)
@@ -133,7 +126,7 @@ impl Outlet {
             json!({ "url": url, "other_urls": other_urls, "go_live": self.page.live_links_json() });
         match &self.reach {
             Reach::Here(doors) => object["faces"] = json!(doors.uris()),
-            Reach::Through { uplink, .. } => object["connect"] = json!(uplink.remote()),
+            Reach::Through(uplink, _) => object["connect"] = json!(uplink.remote()),
         }
         object
     }
@@ -146,7 +139,7 @@ impl Outlet {
         self.node.shutdown().await;
         match self.reach {
             Reach::Here(_) => Ok(()),
-            Reach::Through { uplink, .. } => uplink.ensure_was_up(),
+            Reach::Through(uplink, _) => uplink.ensure_was_up(),
         }
     }
 }
@@ -154,6 +147,8 @@ impl Outlet {
 /// Where a stream is published.
 pub(super) struct Place {
     pub(super) node: Node,
+    /// Face of the forwarder that the stream is published through, and names that are registered there.
+    pub(super) uplink: Option<(FaceId, RegisteredNames)>,
     /// Where the page shows it.
     pub(super) urls: Vec<String>,
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
 use namecast_media::ingest::source::{Input, Pipe};
+use namecast_packet::Name;
 use namecast_units::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::super::FIGURES_INTERVAL;
+use super::super::claiming::{ClaimedName, Claiming};
 use super::super::publish::LINGER;
 use super::super::publishing::{Figures, Happened, Manner, Publishing};
 use super::Told;
@@ -38,6 +40,8 @@ pub(super) struct Publication {
     pub(super) place: Place,
     pub(super) encoding: Encoding,
     pub(super) keys: Keys,
+    /// Whether it takes names over from other publishers.
+    pub(super) takes_over: bool,
     pub(super) streams: Streams,
     pub(super) told: mpsc::Sender<Told>,
 }
@@ -77,18 +81,22 @@ impl Publication {
         });
         let late_at = Instant::now() + FIRST_FRAME;
         let node = &self.place.node;
+        let manner = self.manner();
+        let mut claimed = self.claim(admitted.name(), manner).await?;
+        let mut taken = pin!(taken(&mut claimed));
         let mut starting = pin!(Publishing::start(
             node,
             admitted.name(),
             &media,
             &self.keys,
-            Manner::plain(node.clock()),
+            manner,
         ));
         let mut is_late = false;
         let mut publishing = loop {
             tokio::select! {
                 started = &mut starting => break started?,
                 left = &mut carrying => bail!("{left}, before it was known what is pushed"),
+                rival = &mut taken => return Err(rival),
                 () = sleep_until(late_at), if !is_late => {
                     is_late = true;
                     self.tell_late(name, pushed.seen.as_ref()).await;
@@ -113,6 +121,7 @@ impl Publication {
                     }
                 },
                 _ = tick.tick() => listed.set(publishing.figures().await),
+                rival = &mut taken => return Err(rival),
                 left = &mut carrying => {
                     finish(&mut publishing, &admitted, pushed.seen.as_ref()).await;
                     return Ok(left);
@@ -123,6 +132,23 @@ impl Publication {
                 }
             }
         }
+    }
+
+    fn manner(&self) -> Manner {
+        Manner {
+            takes_over: self.takes_over,
+            ..Manner::plain(self.place.node.clock())
+        }
+    }
+
+    /// Claims the name at the forwarder that the stream is published through, if there is one.
+    async fn claim(&self, name: &Name, manner: Manner) -> anyhow::Result<Option<ClaimedName>> {
+        let Some((uplink, registered)) = &self.place.uplink else {
+            return Ok(None);
+        };
+        let claiming = Claiming::new(name, &self.keys, None, manner).among(registered.clone());
+        let claimed = ClaimedName::begin(&self.place.node, *uplink, claiming).await?;
+        Ok(Some(claimed))
     }
 
     fn media(&self, pipe: Pipe) -> Media {
@@ -179,6 +205,19 @@ impl Publication {
     async fn tell(&self, sentence: String, object: Value) {
         // Nobody listens when the program ends.
         let _ = self.told.send(Told { sentence, object }).await;
+    }
+}
+
+/// Registers the name once it is free, and waits until somebody else turns out to publish it.
+async fn taken(claimed: &mut Option<ClaimedName>) -> anyhow::Error {
+    let Some(claimed) = claimed else {
+        return core::future::pending().await;
+    };
+    loop {
+        if let Err(rival) = claimed.changed().await {
+            claimed.cancel();
+            return rival;
+        }
     }
 }
 

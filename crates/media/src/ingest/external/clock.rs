@@ -613,7 +613,7 @@ mod tests {
         }
     }
 
-    /// A path becomes 300 ms shorter: a second later that is believed.
+    /// A path becomes 300 ms shorter: pictures follow a second later.
     #[test]
     fn a_much_smaller_delay_is_followed_after_a_second() {
         let mut clock = CaptureClock::default();

@@ -18,7 +18,7 @@ pub(super) enum Attempt {
     /// ffmpeg probes for up to ten seconds: the next key frame is far. Pictures without a presentation time, which NUT refuses, get
     /// their decoding time: a camera's first that has B-frames. This delays each picture until the next has come.
     LatePictures,
-    /// ffmpeg probes a second of the input, however large: sound is announced, and comes behind large pictures.
+    /// ffmpeg probes half a second of the input, however large: sound is announced, and comes behind large pictures.
     LateSound,
     /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later than that, or NUT
     /// cannot carry it.
@@ -57,7 +57,7 @@ impl Attempt {
     const fn options(self) -> &'static str {
         match self {
             Self::LatePictures => "-probesize 4000000 -analyzeduration 10000000",
-            Self::LateSound => "-probesize 4000000 -analyzeduration 1000000",
+            Self::LateSound => "-probesize 4000000 -analyzeduration 500000",
             _ => "-probesize 65536 -analyzeduration 1000000",
         }
     }

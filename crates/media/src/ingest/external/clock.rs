@@ -27,7 +27,7 @@ const MAX_SPREAD: i64 = 100_000;
 /// Share of the time that passes in which such a change proceeds.
 const SPREAD_OVER: u64 = 250;
 /// How long a delay must be less by more than that before it is followed, in microseconds: the last pictures of an encoder that is
-/// stopped come at once.
+/// stopped come at once. A delay that is less by more than [`MAX_LAG`] is followed at once: the source counts from another time.
 const SETTLED: u64 = 1_000_000;
 /// Stands for a time that is not known.
 const UNKNOWN: i64 = i64::MIN;
@@ -299,12 +299,15 @@ impl Even {
     fn approach(&mut self, wanted: i64, now: u64) -> i64 {
         let offset = self.last.map_or(wanted, |(last, at)| {
             let by = wanted - last;
-            let since = *self.smaller_since.get_or_insert(now);
-            if by >= -MAX_SPREAD {
+            if by < -MAX_SPREAD {
+                self.smaller_since.get_or_insert(now);
+            } else {
                 self.smaller_since = None;
             }
+            let settled = |since| now.saturating_sub(since) > SETTLED;
+            let is_settled = self.smaller_since.is_some_and(settled);
             let step = signed(now.saturating_sub(at) / SPREAD_OVER);
-            match by > MAX_SPREAD || now.saturating_sub(since) > SETTLED {
+            match is_settled || !(-MAX_LAG..=MAX_SPREAD).contains(&by) {
                 true => wanted,
                 false => last + by.clamp(-step, step),
             }
@@ -579,21 +582,25 @@ mod tests {
         }
     }
 
+    /// When pictures were captured, 40 ms apart by their own times, that arrive at these times; all in microseconds from [`WALL`].
+    fn captured_by_arrival(arrivals: impl Iterator<Item = u64>) -> Vec<u64> {
+        let (mut clock, origin) = (CaptureClock::default(), Origin::default());
+        let arrivals = (0..).zip(arrivals);
+        let times = arrivals.map(|(number, arrived)| {
+            let packet = packet(number * 40, number * 40, 0);
+            let arrived = Timestamp::from_micros(WALL + arrived);
+            clock.on_packet(true, &packet, arrived, &origin);
+            origin.at(packet.pts).as_micros() - WALL
+        });
+        times.collect()
+    }
+
     /// The delay falls by 40 ms for good: ten seconds later pictures are captured that much earlier, none more than a few microseconds
     /// closer to the one before.
     #[test]
     fn a_small_change_of_the_delay_is_spread() {
-        let mut clock = CaptureClock::default();
-        let times: Vec<_> = (0..300_u64)
-            .map(|number| {
-                let origin = Origin::default();
-                let packet = packet(number * 40, number * 40, 0);
-                let held_up = if number < 20 { 40_000 } else { 0 };
-                let arrived = Timestamp::from_micros(WALL + number * 40_000 + held_up);
-                clock.on_packet(true, &packet, arrived, &origin);
-                origin.at(packet.pts).as_micros() - WALL
-            })
-            .collect();
+        let held_up = |number| if number < 20 { 40_000 } else { 0 };
+        let times = captured_by_arrival((0..300).map(|it| it * 40_000 + held_up(it)));
         assert_eq!(times[0], 40_000);
         assert_eq!(times[299], 299 * 40_000);
         let mut gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
@@ -603,33 +610,31 @@ mod tests {
     /// The last twenty pictures come at once, as those of an encoder that is stopped: they keep their distances.
     #[test]
     fn pictures_that_come_early_at_the_end_are_even() {
-        let mut clock = CaptureClock::default();
-        for number in 0..120_u64 {
-            let origin = Origin::default();
-            let arrived = Timestamp::from_micros(WALL + number.min(100) * 40_000);
-            let packet = packet(number * 40, number * 40, 0);
-            clock.on_packet(true, &packet, arrived, &origin);
-            assert_eq!(origin.at(packet.pts).as_micros(), WALL + number * 40_000);
-        }
+        let times = captured_by_arrival((0..120).map(|it: u64| it.min(100) * 40_000));
+        assert!(times.into_iter().eq((0..120).map(|it| it * 40_000)));
     }
 
     /// A path becomes 300 ms shorter: pictures follow a second later.
     #[test]
     fn a_much_smaller_delay_is_followed_after_a_second() {
-        let mut clock = CaptureClock::default();
-        let behind: Vec<_> = (0..150_u64)
-            .map(|number| {
-                let origin = Origin::default();
-                let packet = packet(number * 40, number * 40, 0);
-                let delay = if number < 100 { 300_000 } else { 0 };
-                let arrived = Timestamp::from_micros(WALL + number * 40_000 + delay);
-                clock.on_packet(true, &packet, arrived, &origin);
-                origin.at(packet.pts).as_micros() - WALL - number * 40_000
-            })
-            .collect();
+        let delay = |number| if number < 100 { 300_000 } else { 0 };
+        let times = captured_by_arrival((0..150).map(|it| it * 40_000 + delay(it)));
+        let times = (0..).zip(times);
+        let behind: Vec<_> = times.map(|(number, at)| at - number * 40_000).collect();
         assert_eq!(behind[..100], [300_000; 100]);
         assert!(behind[124] > 290_000, "{}", behind[124]);
         assert_eq!(behind[126..], [0; 24]);
+    }
+
+    /// A source whose times jump two seconds ahead is followed at once: no picture is captured that long after its arrival.
+    #[test]
+    fn times_that_jump_ahead_are_followed_at_once() {
+        let mut clock = CaptureClock::default();
+        let mut at =
+            |media, arrived: u64| captured(&mut clock, true, &packet(media, media, arrived)).0;
+        assert_eq!(at(9_000, 0), 0);
+        assert_eq!(at(11_040, 40), 40);
+        assert_eq!(at(11_080, 80), 80);
     }
 
     /// A stall of two seconds: captured when it arrives.

@@ -48,7 +48,7 @@ impl Claiming {
     }
 }
 
-/// Names that are registered, and stay so while their publishers come and go.
+/// Registered names. They stay registered while their publishers come and go.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RegisteredNames(Arc<Mutex<BTreeMap<Name, Registration>>>);
 
@@ -72,7 +72,6 @@ pub(super) struct ClaimedName {
     guard: Handle<NameGuard>,
     events: mpsc::Receiver<GuardEvent>,
     is_free: bool,
-    registration: Option<Registration>,
     states: Option<watch::Receiver<RegistrationState>>,
     was_registered: bool,
 }
@@ -103,7 +102,6 @@ impl ClaimedName {
             guard,
             events,
             is_free: false,
-            registration: None,
             states: None,
             was_registered: false,
         })
@@ -126,7 +124,7 @@ impl ClaimedName {
     /// If somebody else publishes it.
     pub(super) async fn changed(&mut self) -> anyhow::Result<RegistrationState> {
         loop {
-            if self.is_free && self.registration.is_none() {
+            if self.is_free && self.states.is_none() {
                 self.register()?;
             }
             tokio::select! {
@@ -167,7 +165,6 @@ impl ClaimedName {
         let mut states = registration.states();
         states.mark_changed();
         self.states = Some(states);
-        self.registration = Some(registration);
         Ok(())
     }
 

@@ -170,7 +170,7 @@ fn what_one_tab_publishes_another_reads() {
     }
 }
 
-/// A second tab hears that the name is published, and registers nothing. When the first one has gone, another may have it.
+/// A second tab reports that the name is published and does not register it. It registers the name after the first tab disconnects.
 #[test]
 fn a_second_publisher_of_a_name_is_refused_while_the_first_one_lives() {
     let mut room = Room::new(false);

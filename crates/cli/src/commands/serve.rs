@@ -62,7 +62,7 @@ pub struct Serve {
     /// Publish through this forwarder; the page and WHIP are here all the same: unix:///PATH, tcp://HOST:PORT, udp://HOST:PORT, ws:// or wss://.
     #[arg(long, value_name = "FACE-URI")]
     pub connect: Option<FaceUri>,
-    /// Publish in the place of others whose names are pushed here; without this, a push of a name that is published already ends.
+    /// Take over names from other publishers; without this, a push of a name that is published already ends.
     #[arg(long, requires = "connect")]
     pub take_over: bool,
     /// The page.

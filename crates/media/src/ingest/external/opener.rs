@@ -20,8 +20,8 @@ pub(super) enum Attempt {
     LatePictures,
     /// ffmpeg probes half a second of the input, however large: sound is announced, and comes behind large pictures.
     LateSound,
-    /// The ffmpeg that opens the input encodes the sound, in so many channels: it is announced and begins later than that, or NUT
-    /// cannot carry it.
+    /// The ffmpeg that opens the input encodes the sound with this number of channels: the sound begins later than half a second, or
+    /// NUT cannot carry it.
     EncodedSound(u32),
     /// The ffmpeg that opens the input decodes the pictures, which NUT cannot carry.
     DecodedPictures,

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use namecast_packet::Name;
 use namecast_units::{Instant, Timestamp};
 
 use crate::index::{ChunkIndex, Place, Summary};
+use crate::positional::read_exact_at;
 
 /// Name of a chunk: when it was begun, and by whom, so that several archives may share a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ impl Sealed {
 /// Returns the octets of a record in a local chunk.
 pub(crate) fn read_at(file: &File, place: Place) -> io::Result<Bytes> {
     let mut octets = vec![0; place.length as usize];
-    file.read_exact_at(&mut octets, place.offset)?;
+    read_exact_at(file, &mut octets, place.offset)?;
     Ok(octets.into())
 }
 

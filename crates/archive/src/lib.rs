@@ -15,6 +15,7 @@ mod chunk;
 mod hostile;
 mod index;
 mod location;
+mod positional;
 mod record;
 mod retention;
 mod store;

@@ -166,8 +166,9 @@ async fn discover(node: &Node) -> anyhow::Result<Result<Chosen, Vec<String>>> {
     let own = of_network
         .into_iter()
         .chain(places::forwarder_socket().ok());
+    let others = OTHERS.map(PathBuf::from);
     let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
-    for path in own.chain(OTHERS.map(PathBuf::from)) {
+    for path in own.chain(others).filter(|_| cfg!(unix)) {
         match network_namespace::is_elsewhere(&path).await {
             true => elsewhere.push((FaceUri::Unix(path), true)),
             false => here.push((FaceUri::Unix(path), false)),

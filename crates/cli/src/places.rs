@@ -4,15 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
+pub(crate) use namecast_net::home;
 
 use crate::network_namespace;
 
-/// `$XDG_DATA_HOME/namecast`, or below `~/.local/share`.
+/// Returns this program's data directory.
 pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
-    let data = set("XDG_DATA_HOME").map(PathBuf::from);
-    let data = data.or_else(|| home().map(|home| home.join(".local/share")));
-    let data = data.context("neither XDG_DATA_HOME nor HOME is set")?;
-    Ok(data.join("namecast"))
+    namecast_net::data_directory().context("neither XDG_DATA_HOME nor HOME is set")
 }
 
 /// Where a configuration file may lie, the user's own first: `$XDG_CONFIG_HOME/namecast`, or below `~/.config`, and
@@ -39,11 +37,6 @@ pub(crate) fn forwarder_socket_of_network() -> Option<PathBuf> {
     let number = network_namespace::own()?;
     let usual = forwarder_socket().ok()?;
     Some(usual.with_file_name(format!("forwarder-net{number}.sock")))
-}
-
-/// The user's home directory, if there is one.
-pub(crate) fn home() -> Option<PathBuf> {
-    set("HOME").map(PathBuf::from)
 }
 
 /// An environment variable, if it is set to something.

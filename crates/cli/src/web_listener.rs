@@ -15,7 +15,6 @@ use hyper_util::rt::TokioTimer;
 use namecast_net::web::WebConfig;
 use namecast_units::Duration;
 use serde_json::{Value, json};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -144,6 +143,16 @@ struct Bounded<A> {
     counters: Arc<WebCounters>,
 }
 
+/// Ends a connection whose peer neither acknowledges what is sent nor has room for more, where the system can.
+#[cfg(target_os = "linux")]
+fn bound_sending(stream: &TcpStream, timeout: Duration) -> io::Result<()> {
+    socket2::SockRef::from(stream).set_tcp_user_timeout(Some(timeout))
+}
+#[cfg(not(target_os = "linux"))]
+const fn bound_sending(_: &TcpStream, _: Duration) -> io::Result<()> {
+    Ok(())
+}
+
 impl<A> Accept<TcpStream, Service> for Bounded<A>
 where
     A: Accept<TcpStream, Service>,
@@ -156,11 +165,7 @@ where
 
     fn accept(&self, stream: TcpStream, service: Service) -> Self::Future {
         let place = Arc::clone(&self.places).try_acquire_owned();
-        // Linux also counts the time in which the peer has no room for what is sent.
-        #[cfg(target_os = "linux")]
-        let prepared = SockRef::from(&stream).set_tcp_user_timeout(Some(self.send_timeout));
-        #[cfg(not(target_os = "linux"))]
-        let prepared = Ok::<_, io::Error>(());
+        let prepared = bound_sending(&stream, self.send_timeout);
         let accepting = self.acceptor.accept(stream, service);
         let first_timeout = self.first_timeout;
         let counters = Arc::clone(&self.counters);

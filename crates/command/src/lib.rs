@@ -12,4 +12,4 @@ mod stop;
 pub use arguments::{Run, number, parse_address, parse_duration};
 pub use program::{LogFormat, Logs, execute};
 pub use standard_error::lines_lost;
-pub use stop::Stop;
+pub use stop::{HangUps, Stop};

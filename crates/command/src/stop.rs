@@ -1,16 +1,19 @@
 //! When a command ends.
 
+#[cfg_attr(windows, path = "stop/windows.rs")]
+#[cfg_attr(not(windows), path = "stop/unix.rs")]
+mod signals;
+
 use namecast_net::Clock;
 use namecast_units::{Duration, Instant};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+
+pub use signals::HangUps;
+use signals::Signals;
 
 /// Says when to stop: when it is interrupted, terminated or its terminal hangs up, or when the time is over.
 #[derive(Debug)]
 pub struct Stop {
-    interrupt: Signal,
-    terminate: Signal,
-    /// None where it is ignored, as `nohup` has it.
-    hang_up: Option<Signal>,
+    signals: Signals,
     deadline: Option<Instant>,
 }
 
@@ -20,19 +23,15 @@ impl Stop {
     /// # Errors
     /// The system does not report signals.
     pub fn new(duration: Option<Duration>) -> anyhow::Result<Self> {
-        let hang_up = SignalKind::hangup();
-        let is_ignored = is_ignored(hang_up.as_raw_value());
         Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: (!is_ignored).then(|| signal(hang_up)).transpose()?,
+            signals: Signals::new()?,
             deadline: duration.map(|duration| Clock::new().now() + duration),
         })
     }
 
     /// Leaves hang-ups to somebody else, who has something to do at one.
     pub fn leave_hang_ups(&mut self) {
-        self.hang_up = None;
+        self.signals.leave_hang_ups();
     }
 
     /// Waits until it is time to stop. May be called again and again.
@@ -44,25 +43,9 @@ impl Stop {
                 None => core::future::pending().await,
             }
         };
-        let hang_up = async {
-            match &mut self.hang_up {
-                Some(hang_up) => hang_up.recv().await,
-                None => core::future::pending().await,
-            }
-        };
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = hang_up => {}
-            _ = self.terminate.recv() => {}
+            () = self.signals.next() => {}
             () = over => {}
         }
     }
-}
-
-/// Whether the process was started with a signal ignored, where the system tells.
-fn is_ignored(number: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
 }

@@ -8,6 +8,7 @@
 
 mod annex_b;
 mod clock;
+mod devices;
 pub mod flv;
 pub mod found;
 mod headers;
@@ -23,3 +24,4 @@ pub mod voice;
 pub mod whip;
 
 pub use clock::wall as capture_clock;
+pub use devices::NoDefaultDevice;

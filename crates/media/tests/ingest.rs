@@ -283,9 +283,9 @@ fn bad_inputs_are_explained(directory: &Path) {
         start(Input::File(missing)),
         IngestError::NoFile(_)
     ));
-    let camera = "/dev/video99".into();
+    let camera = "/dev/video99".to_owned();
     assert!(
-        start(Input::Camera(camera))
+        start(Input::Device("v4l2", camera))
             .to_string()
             .contains("plug one in")
     );

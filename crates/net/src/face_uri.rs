@@ -5,10 +5,9 @@ use core::str::FromStr;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
-use nix::net::if_::if_nametoindex;
-
 use crate::MacAddress;
 use crate::host::{DEFAULT_PORT, Host, split_port};
+use crate::interface::{index_of, name_of};
 
 /// Port of WebSocket where a URI names none.
 pub const DEFAULT_WEBSOCKET_PORT: u16 = 9696;
@@ -202,9 +201,7 @@ struct Zoned<'a>(&'a SocketAddr);
 impl fmt::Display for Zoned<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.0 {
-            SocketAddr::V6(address) if address.scope_id() != 0 => {
-                interface_name(address.scope_id())
-            }
+            SocketAddr::V6(address) if address.scope_id() != 0 => name_of(address.scope_id()),
             _ => None,
         };
         match name {
@@ -214,20 +211,10 @@ impl fmt::Display for Zoned<'_> {
     }
 }
 
-fn interface_name(index: u32) -> Option<String> {
-    let interfaces = nix::net::if_::if_nameindex().ok()?;
-    let found = interfaces.iter().find(|found| found.index() == index)?;
-    Some(found.name().to_string_lossy().into_owned())
-}
-
 /// The interface of this name or number.
 fn interface_index(zone: &str) -> Option<u32> {
-    let number = || {
-        zone.parse()
-            .ok()
-            .filter(|&index| interface_name(index).is_some())
-    };
-    if_nametoindex(zone).ok().or_else(number)
+    let number = || zone.parse().ok().filter(|&index| name_of(index).is_some());
+    index_of(zone).or_else(number)
 }
 
 /// Reads an IPv6 address with the zone that it needs: `[fe80::1%eth0]:6363`, `%25eth0` as URIs escape it, or a number.
@@ -349,7 +336,7 @@ mod tests {
     /// The loopback interface is number 1 on Linux; its name differs elsewhere.
     #[test]
     fn zones_are_read_in_both_spellings_and_written_by_name() {
-        let name = interface_name(1).unwrap();
+        let name = name_of(1).unwrap();
         let canonical = format!("udp6://[fe80::7%{name}]:6363");
         for zone in [&name, &format!("25{name}"), "1", "251"] {
             for end in ["]:6363", "]"] {

@@ -3,9 +3,8 @@
 //! One file for each identity, readable by its owner only: the secret seed of an Ed25519 key and its self-signed
 //! certificate, as JSON with hexadecimal octets.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::Clock;
+use crate::private::{data_directory, make_private_directory, new_private_file};
 
 /// What the files say they are.
 const FORMAT: &str = "namecast key, version 1";
@@ -93,25 +93,17 @@ impl KeyStore {
     /// If it cannot be made.
     pub fn open(directory: impl Into<PathBuf>) -> Result<Self, KeyStoreError> {
         let directory = directory.into();
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(&directory)
-            .map_err(io_error(&directory))?;
+        make_private_directory(&directory).map_err(io_error(&directory))?;
         Ok(Self { directory })
     }
 
-    /// The store in the user's data directory: `$XDG_DATA_HOME/namecast/keys`, or below `~/.local/share`.
+    /// The store in the user's [data directory](data_directory).
     ///
     /// # Errors
     /// If there is no such directory, or it cannot be made.
     pub fn open_default() -> Result<Self, KeyStoreError> {
-        let set = |variable| std::env::var_os(variable).filter(|value| !value.is_empty());
-        let data = set("XDG_DATA_HOME")
-            .map(PathBuf::from)
-            .or_else(|| set("HOME").map(|home| Path::new(&home).join(".local/share")))
-            .ok_or(KeyStoreError::NoDirectory)?;
-        Self::open(data.join("namecast/keys"))
+        let data = data_directory().ok_or(KeyStoreError::NoDirectory)?;
+        Self::open(data.join("keys"))
     }
 
     /// The file that holds the key of `name`.
@@ -162,10 +154,7 @@ impl KeyStore {
     /// Writes a file whole or not at all; false if there is one already.
     fn write_new(&self, path: &Path, text: &str) -> io::Result<bool> {
         let draft = self.directory.join(format!(".{}.new", hex(&random::<8>())));
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
+        let written = new_private_file()
             .open(&draft)
             .and_then(|mut file| {
                 file.write_all(text.as_bytes())?;

@@ -27,6 +27,7 @@ mod link;
 mod mac_address;
 pub mod management;
 mod node;
+mod private;
 mod registration;
 mod start;
 pub mod tickets;
@@ -49,6 +50,7 @@ pub use node::{
     FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
     Node, NodeError, NodeStatus, Persistency, RouteStatus, TracedFrame, TrafficStatus,
 };
+pub use private::{data_directory, home, make_private_directory};
 pub use registration::Registration;
 pub use timer::Timer;
 pub use transport::{

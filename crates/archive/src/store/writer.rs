@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use super::{Archive, Error};
 use crate::chunk::{ChunkId, Local};
 use crate::index::{ChunkIndex, Place};
 use crate::location::sync_directory;
+use crate::positional::write_all_at;
 use crate::record::{self, Subject};
 use crate::retention::Moment;
 
@@ -60,7 +61,7 @@ impl Active {
     }
 
     fn write(&self, record: &Bytes) -> io::Result<()> {
-        let written = (&*self.file).write_all(record);
+        let written = write_all_at(&self.file, record, self.length);
         if written.is_err() {
             // Half a record must not stand before the next one.
             self.file.set_len(self.length)?;
@@ -142,7 +143,7 @@ impl Writer {
             let mut options = File::options();
             let file = options
                 .read(true)
-                .append(true)
+                .write(true)
                 .create_new(true)
                 .open(&path)?;
             // As long as it is open, no other process takes it for left behind.

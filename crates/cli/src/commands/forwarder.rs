@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use axum::Router;
 use clap::Args;
 use namecast_command::report::{ProgressLine, causes, print, print_line};
-use namecast_command::{Run, Stop, number};
+use namecast_command::{HangUps, Run, Stop, number};
 use namecast_net::management::CHILD_INHERIT;
 use namecast_net::{DEFAULT_PORT, FaceOptions, FaceUri, Node, NodeConfig, UdpConfig};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, ParseQuantityError};
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::FIGURES_INTERVAL;
 use super::page::{Invitations, Page};
@@ -310,14 +309,14 @@ struct Reload {
     tls: TlsFiles,
     /// The certificate is the one that the file names.
     is_file_s: bool,
-    hangups: Option<Signal>,
+    hangups: Option<HangUps>,
 }
 
 impl Reload {
     /// From now on, hang-ups are heard, if there is anything to read again.
     fn of(running: Option<Running>, tls: TlsFiles, is_file_s: bool) -> anyhow::Result<Self> {
         let is_there = running.is_some() || tls != TlsFiles::default();
-        let hangups = is_there.then(|| signal(SignalKind::hangup()));
+        let hangups = is_there.then(HangUps::new);
         Ok(Self {
             running,
             tls,
@@ -329,9 +328,7 @@ impl Reload {
     /// Waits for a hang-up.
     async fn wanted(&mut self) {
         match &mut self.hangups {
-            Some(hangups) => {
-                hangups.recv().await;
-            }
+            Some(hangups) => hangups.next().await,
             None => core::future::pending().await,
         }
     }

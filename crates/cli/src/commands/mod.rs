@@ -17,6 +17,7 @@ mod ping;
 mod publish;
 mod publishing;
 mod put;
+#[cfg(unix)]
 mod remote;
 mod serve;
 mod sources;
@@ -45,6 +46,7 @@ use peek::Peek;
 use ping::Ping;
 use publish::Publish;
 use put::Put;
+#[cfg(unix)]
 use remote::Remote;
 use serve::Serve;
 use talk::Talk;
@@ -103,6 +105,7 @@ pub enum Command {
     /// Call somebody, or wait for a call.
     Talk(Talk),
     /// Work on another machine, or let others work on this one: a terminal.
+    #[cfg(unix)]
     Remote(Remote),
     /// Run a node that others connect to, and the page.
     Forwarder(Forwarder),
@@ -154,6 +157,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Archive(arguments) => archive::run(arguments).await,
         Command::Exchange(arguments) => exchange::run(arguments).await,
         Command::Talk(arguments) => talk::run(arguments).await,
+        #[cfg(unix)]
         Command::Remote(arguments) => remote::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,
         Command::Status(arguments) => match arguments.port {

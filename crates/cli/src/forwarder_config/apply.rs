@@ -1,12 +1,13 @@
 //! From settings to a running forwarder.
 
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use namecast_command::report::causes;
 use namecast_net::management::{ADMIT, Client, ControlParameters, SERVE};
-use namecast_net::{FaceId, FaceUri, ListenError, Listener, Node, UnixAccess};
+use namecast_net::{
+    FaceId, FaceUri, ListenError, Listener, Node, UnixAccess, make_private_directory,
+};
 
 use super::interfaces::Links;
 use super::{Settings, StaticRoute};
@@ -121,6 +122,7 @@ impl Settings {
                     listeners.unix.push(listener);
                 }
             }
+            None if !cfg!(unix) => {}
             None => match listen_usual(node, &self.unix_access).await {
                 Ok(listener) => listeners.unix.push(listener),
                 Err(error) => listeners
@@ -137,7 +139,10 @@ impl Settings {
 /// A forwarder in another network namespace may have that place: then the socket's name has the number of this namespace.
 async fn listen_usual(node: &Node, access: &UnixAccess) -> anyhow::Result<Listener<PathBuf>> {
     let mut path = places::forwarder_socket()?;
-    make_directory(path.parent().unwrap_or(Path::new("/")))?;
+    // For its owner only, as who can connect can command.
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let made = make_private_directory(directory);
+    made.with_context(|| format!("cannot make {}", directory.display()))?;
     if network_namespace::is_elsewhere(&path).await
         && let Some(own) = places::forwarder_socket_of_network()
     {
@@ -150,13 +155,4 @@ async fn listen_usual(node: &Node, access: &UnixAccess) -> anyhow::Result<Listen
         ),
         other => Ok(other?),
     }
-}
-
-/// For its owner only, as who can connect can command.
-fn make_directory(path: &Path) -> anyhow::Result<()> {
-    let made = std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path);
-    made.with_context(|| format!("cannot make {}", path.display()))
 }

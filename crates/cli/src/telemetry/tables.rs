@@ -45,6 +45,7 @@ pub(crate) static WATCH: Command = command("watch", &[WATCHER, VIDEO_AND_AUDIO])
 pub(crate) static ARCHIVE: Command = command("archive", &[ARCHIVED]);
 pub(crate) static EXCHANGE: Command = command("exchange", &[SESSION]);
 pub(crate) static TALK: Command = command("talk", &[SESSION, SOUND]);
+#[cfg(unix)]
 pub(crate) static REMOTE: Command = command("remote", &[SESSION, TERMINAL]);
 pub(crate) static PUT: Command = command("put", &[OBJECT]);
 pub(crate) static PING: Command = command("ping", &[PINGS]);
@@ -67,6 +68,7 @@ const ARCHIVED: Table = table("archive_", "own", KEEPING);
 const KEPT: Table = table("archive_", "own.archive", KEEPING);
 const SESSION: Table = table("session_", "own", CALLED);
 const SOUND: Table = table("sound_", "own.sound", HEARD);
+#[cfg(unix)]
 const TERMINAL: Table = table("remote_", "own", TYPED);
 const OBJECT: Table = table("object_", "own", SERVED);
 const PINGS: Table = table("ping_", "own", PINGED);
@@ -311,6 +313,7 @@ const HEARD: &[Metric] = &[
     (Gauge, "delay_seconds", "mouth_to_ear_ms.p95 percentile=95", ""),
 ];
 
+#[cfg(unix)]
 #[rustfmt::skip]
 const TYPED: &[Metric] = &[
     (Gauge, "echo_seconds", "echo_ms.p50 percentile=50", "From a key to what the program prints for it"),

@@ -83,6 +83,7 @@ pub(in crate::bench) fn resident_mib() -> anyhow::Result<f64> {
 
 /// Octets of resident memory of a process, by its number, that are not those of files: what it allocated and used. How much of
 /// a program's own file is resident is the system's choice, and as much as many a table.
+#[cfg(target_os = "linux")]
 pub(in crate::bench) fn anonymous(process: &str) -> anyhow::Result<u64> {
     memory(process, "RssAnon:")
 }

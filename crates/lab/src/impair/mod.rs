@@ -13,6 +13,13 @@ mod command;
 mod engine;
 mod file;
 mod report;
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(
+        dead_code,
+        reason = "benchmarks of the forwarder, which run on Linux, use more"
+    )
+)]
 mod socket;
 
 use std::io;
@@ -29,6 +36,7 @@ pub use file::{FileError, read as read_file, read_trace};
 pub use report::{Drops, Flow, Quantiles, Report};
 
 pub(crate) use report::Errors;
+#[cfg(target_os = "linux")]
 pub(crate) use socket::{Buffers, Port};
 
 /// Delay error that at most one frame in a hundred may have before a run counts as disturbed.

@@ -6,17 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use bytes::Bytes;
 use namecast_units::Duration;
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// What the kernel is asked to buffer each way, in octets; it may grant less.
 const SOCKET_BUFFER: usize = 8 << 20;
 /// Octets of one receive buffer: the kernel may join datagrams up to the largest IP packet.
 const RECEIVE_SIZE: usize = 65_536;
-/// Buffers filled by one call.
-const RECEIVE_BUFFERS: usize = 16;
-
-const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
+/// Buffers filled by one call: one where the system has no batched calls.
+const RECEIVE_BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 
 /// A datagram as it came.
 #[derive(Debug)]

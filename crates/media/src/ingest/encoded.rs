@@ -8,7 +8,7 @@
 //! ```
 
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 use super::codec::VideoCodec;
 use super::external::Playback;
-use super::ffmpeg::{Process, pipe_url, words};
+use super::ffmpeg::{OutputReader, Process, pipe_url, words};
 use super::ladder::{Ladder, PictureSize, Rung, label};
 use super::source::{has_sound, probe};
 use super::{AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig};
@@ -327,7 +327,7 @@ struct Input {
 #[derive(Debug)]
 struct Reading {
     process: Process,
-    pipe: PipeReader,
+    pipe: OutputReader,
     reader: NutReader,
     has_begun: bool,
 }

@@ -1,19 +1,29 @@
 //! The machine's ffmpeg as child processes: found, started, listened to, and never left behind.
 
+#[cfg(any(windows, test))]
+mod connections;
+#[cfg(unix)]
+mod pipes;
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader, PipeReader, Read};
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 
-use command_fds::{CommandFdExt, FdMapping};
-
 use super::IngestError;
 use super::description::{Description, OUTPUT};
+
+#[cfg(windows)]
+pub(crate) use connections::OutputReader;
+#[cfg(windows)]
+use connections::give_outputs;
+#[cfg(unix)]
+pub(crate) use pipes::OutputReader;
+#[cfg(unix)]
+use pipes::give_outputs;
 
 /// Environment variable that names another ffmpeg than the one on the path.
 const PROGRAM_VARIABLE: &str = "NAMECAST_FFMPEG";
@@ -23,7 +33,11 @@ const KEPT_LINES: usize = 8;
 const MAX_LINE: u64 = 1_024;
 /// File descriptor of the first extra pipe in a child, after the standard three.
 const FIRST_PIPE: i32 = 3;
+/// What Windows calls a process that has interrupts of its own (`CREATE_NEW_PROCESS_GROUP`).
+#[cfg(windows)]
+const NEW_PROCESS_GROUP: u32 = 0x200;
 /// Size that a pipe for raw video is set to, in octets: the most that Linux allows everyone.
+#[cfg(target_os = "linux")]
 const VIDEO_PIPE: usize = 1 << 20;
 
 /// A running ffmpeg. Dropping it kills it.
@@ -48,15 +62,15 @@ struct Complaints {
 }
 
 impl Process {
-    /// Starts ffmpeg with `arguments`; [`pipe_url`] of 0, 1, … in them are the pipes whose other ends come back.
+    /// Starts ffmpeg with `arguments`; [`pipe_url`] of 0, 1, … in them are the outputs whose other ends come back.
     ///
     /// # Errors
     /// If there is no ffmpeg, or the system refuses a process or a pipe.
     pub(crate) fn start(
         arguments: &[OsString],
-        pipes: usize,
-    ) -> Result<(Self, Vec<PipeReader>), IngestError> {
-        Self::start_with(arguments, pipes, Stdio::piped())
+        outputs: usize,
+    ) -> Result<(Self, Vec<OutputReader>), IngestError> {
+        Self::start_with(arguments, outputs, Stdio::piped())
     }
 
     /// Does the same with another standard input than a pipe.
@@ -65,37 +79,26 @@ impl Process {
     /// As [`start`](Self::start).
     pub(crate) fn start_with(
         arguments: &[OsString],
-        pipes: usize,
+        outputs: usize,
         stdin: Stdio,
-    ) -> Result<(Self, Vec<PipeReader>), IngestError> {
+    ) -> Result<(Self, Vec<OutputReader>), IngestError> {
         let mut command = Command::new(program());
         command
             .args(["-hide_banner", "-nostats", "-loglevel", "level+info"])
-            .args(arguments)
             .stdin(stdin)
             .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            // An interrupt typed at the terminal is for us: we end our children when our own work is done.
-            .process_group(0);
-        let mut readers = Vec::with_capacity(pipes);
-        let mut mappings = Vec::with_capacity(pipes);
-        for child_fd in (FIRST_PIPE..).take(pipes) {
-            let (reader, writer) = std::io::pipe().map_err(IngestError::Pipe)?;
-            enlarge(&reader);
-            readers.push(reader);
-            mappings.push(FdMapping {
-                parent_fd: OwnedFd::from(writer),
-                child_fd,
-            });
-        }
-        command
-            .fd_mappings(mappings)
-            .expect("each pipe has its own number");
+            .stderr(Stdio::piped());
+        ignore_interrupts(&mut command);
+        let given = give_outputs(&mut command, arguments, outputs);
+        let (readers, running) = given.map_err(IngestError::Pipe)?;
         let mut child = spawn(command).map_err(IngestError::NoFfmpeg)?;
         let complaints = Arc::<Mutex<Complaints>>::default();
         let stderr = child.stderr.take().expect("stderr is piped");
         let kept = Arc::clone(&complaints);
-        let listener = thread::spawn(move || listen(BufReader::new(stderr), &kept));
+        let listener = thread::spawn(move || {
+            let _until_it_ends = running;
+            listen(BufReader::new(stderr), &kept);
+        });
         let process = Self {
             child,
             complaints,
@@ -170,7 +173,7 @@ impl Drop for Process {
     }
 }
 
-/// How ffmpeg's arguments name the `index`-th extra pipe.
+/// How ffmpeg's arguments name the `index`-th output.
 pub(crate) fn pipe_url(index: usize) -> OsString {
     format!("pipe:{}", index + FIRST_PIPE as usize).into()
 }
@@ -287,8 +290,19 @@ pub(crate) fn probe_program() -> OsString {
 }
 
 /// A frame of raw video passes in few turns if the pipe is large; a system that refuses is only slower.
+#[cfg(target_os = "linux")]
 fn enlarge(pipe: &impl std::os::fd::AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, VIDEO_PIPE);
+}
+#[cfg(not(target_os = "linux"))]
+const fn enlarge<T>(_: &T) {}
+
+/// An interrupt typed at the terminal is for us: we end our children when our own work is done.
+fn ignore_interrupts(command: &mut Command) {
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(command, 0);
+    #[cfg(windows)]
+    std::os::windows::process::CommandExt::creation_flags(command, NEW_PROCESS_GROUP);
 }
 
 fn listen(mut stderr: impl BufRead, complaints: &Mutex<Complaints>) {

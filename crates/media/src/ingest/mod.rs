@@ -310,9 +310,9 @@ pub enum IngestError {
     NoSound(String),
     /// The camera does not exist.
     #[error(
-        "there is no camera {}: plug one in, name another with --input /dev/videoN, or use --input test", .0.display()
+        "there is no camera {0}: plug one in, name another with --input /dev/videoN, or use --input test"
     )]
-    NoCamera(PathBuf),
+    NoCamera(String),
     /// ffmpeg cannot read the input.
     #[error("{input} cannot be read: {said}")]
     Unreadable {

@@ -92,6 +92,7 @@ fn source(input: &Input) -> Result<Vec<OsString>, IngestError> {
     };
     Ok(match input {
         Input::Test => with("-f lavfi", TONE.into()),
+        Input::Device("v4l2", _) => return Err(IngestError::NoSound(input.to_string())),
         Input::Device(format, name) => with(&format!("-fflags nobuffer -f {format}"), name.into()),
         Input::File(path) => {
             let mut name = OsString::from("file:");
@@ -100,7 +101,7 @@ fn source(input: &Input) -> Result<Vec<OsString>, IngestError> {
         }
         Input::Address(address) => with("-fflags nobuffer", address.into()),
         Input::StandardInput => with("", "pipe:0".into()),
-        Input::Camera(_) | Input::Pipe(_) => return Err(IngestError::NoSound(input.to_string())),
+        Input::Pipe(_) => return Err(IngestError::NoSound(input.to_string())),
     })
 }
 

@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 
 use super::{Frame, PACKET};
+use crate::devices::{NoDefaultDevice, System, owned};
 use crate::ingest::IngestError;
 use crate::ingest::ffmpeg::{Process, words};
 use crate::nut::writer::{file_header, opus_head, put_frame};
@@ -37,19 +38,15 @@ pub enum Sink {
 }
 
 impl FromStr for Sink {
-    type Err = core::convert::Infallible;
+    type Err = NoDefaultDevice;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let device = |format: &'static str| {
-            let name = text.strip_prefix(format)?.strip_prefix(':')?;
-            Some(Self::Device(format, name.to_owned()))
-        };
+        let device = |(format, name)| Self::Device(format, name);
         Ok(match text {
             "none" => Self::Nowhere,
-            "speaker" => Self::Device("alsa", "default".to_owned()),
-            _ => device("alsa")
-                .or_else(|| device("pulse"))
-                .unwrap_or_else(|| Self::File(text.into())),
+            "speaker" => device(owned(System::HERE.speaker()?)),
+            _ => System::named(text, System::HERE.speaker_formats())
+                .map_or_else(|| Self::File(text.into()), device),
         })
     }
 }

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use bytes::{Bytes, BytesMut};
 use namecast_forward::{Keep, PathMtuConfig};
 use namecast_units::Duration;
-use nix::errno::Errno;
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -21,8 +21,8 @@ use crate::link::{LinkCounters, LinkDrop, MAX_FRAME_SIZE};
 const RECEIVE_BUFFER: usize = 4 * 1024 * 1024;
 /// Octets of one receive buffer: the kernel may join datagrams up to the largest IP packet.
 const RECEIVE_SIZE: usize = 65_536;
-/// Buffers filled by one call.
-const RECEIVE_BUFFERS: usize = 16;
+/// Buffers filled by one call: one where the system has no batched calls.
+const RECEIVE_BUFFERS: usize = if BATCH_SIZE < 16 { BATCH_SIZE } else { 16 };
 /// Most octets the kernel cuts into datagrams in one call: the largest UDP payload, less room for any header.
 const MAX_JOINED: usize = 65_000;
 /// Datagrams of others that are taken from a peer's new socket; more are lost.
@@ -30,7 +30,6 @@ const MAX_OTHERS: usize = 64;
 /// Pause after an error that may repeat at once.
 pub(crate) const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(10);
 
-const _: () = assert!(RECEIVE_BUFFERS <= quinn_udp::BATCH_SIZE);
 const _: () = assert!(MAX_FRAME_SIZE <= MAX_JOINED);
 
 /// Between which addresses a peer's datagrams go.
@@ -73,7 +72,7 @@ pub(crate) struct Sent {
 
 /// Whether the system says that a datagram was too large: this one, or one sent earlier of which a router said so.
 pub(crate) fn is_too_large(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::EMSGSIZE as i32)
+    Errno::from_io_error(error) == Some(Errno::MSGSIZE)
 }
 
 /// A UDP socket.
@@ -100,7 +99,7 @@ impl UdpLink {
         let socket = unbound(address)?;
         socket.bind(&address.into())?;
         // From now on this program may bind further sockets to the same address, one for each peer; others may not.
-        let _ = socket.set_reuse_port(true);
+        let _ = share_port(&socket);
         Self::new(socket, false)
     }
 
@@ -120,7 +119,7 @@ impl UdpLink {
     /// connected it receives what any peer sends, which is returned with it.
     pub(crate) fn beside(&self, path: UdpPath) -> io::Result<(Self, Vec<(UdpPath, Bytes)>)> {
         let socket = unbound(path.remote)?;
-        socket.set_reuse_port(true)?;
+        share_port(&socket)?;
         let mut address = self.local_address()?;
         if let Some(local) = path.local {
             address.set_ip(local);
@@ -297,12 +296,16 @@ impl UdpLink {
     /// Sends a run of frames in one call, or only the first if the kernel refuses; says how many. Sent alone, a frame shows whether it was
     /// too large or the interface has no offload.
     fn try_send_run(&self, path: UdpPath, run: &[Bytes]) -> io::Result<usize> {
-        const NO_OFFLOAD: [i32; 2] = [Errno::EIO as i32, Errno::EINVAL as i32];
+        const NO_OFFLOAD: &[Errno] = &[
+            #[cfg(unix)]
+            Errno::IO,
+            Errno::INVAL,
+        ];
         let error = match self.try_send_joined(path, run) {
             Ok(()) => return Ok(run.len()),
             Err(error) => error,
         };
-        let is_refused = (error.raw_os_error()).is_some_and(|it| NO_OFFLOAD.contains(&it));
+        let is_refused = Errno::from_io_error(&error).is_some_and(|it| NO_OFFLOAD.contains(&it));
         let is_other = !is_refused && !is_too_large(&error);
         if is_other || is_too_large(&error) && self.exceeds_limit(&run[0]) {
             return Err(error);
@@ -344,6 +347,16 @@ impl UdpLink {
         let send = || self.state.try_send((&self.socket).into(), &transmit);
         self.socket.try_io(Interest::WRITABLE, send)
     }
+}
+
+/// Lets sockets of this program have one port. Windows gives all datagrams to one of them, so there they must not.
+#[cfg(unix)]
+fn share_port(socket: &Socket) -> io::Result<()> {
+    socket.set_reuse_port(true)
+}
+#[cfg(not(unix))]
+fn share_port(_: &Socket) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A socket without address that never waits, with the buffer that bursts need.

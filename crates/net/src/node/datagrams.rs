@@ -27,6 +27,8 @@ pub(crate) async fn receive_datagrams(
                 }
             }
             Err(error) if socket.is_connected() => return Err(error),
+            // So Windows reports that nobody listens where an earlier datagram went.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot receive over UDP");
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use namecast_forward::FaceId;
-use nix::errno::Errno;
+use rustix::io::Errno;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -42,6 +42,14 @@ impl<A> Listener<A> {
     }
 }
 
+/// What Unix systems say of an interface that is not there.
+const GONE: &[Errno] = &[
+    #[cfg(unix)]
+    Errno::NODEV,
+    #[cfg(unix)]
+    Errno::NXIO,
+];
+
 /// Why a socket cannot be listened on.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
@@ -77,11 +85,11 @@ impl ListenError {
         else {
             return false;
         };
-        let is_gone = |code| [Errno::ENODEV, Errno::ENXIO].contains(&Errno::from_raw(code));
+        let is_gone = |error| GONE.contains(&error);
         matches!(
             source.kind(),
             ErrorKind::NotFound | ErrorKind::AddrNotAvailable | ErrorKind::NetworkDown
-        ) || source.raw_os_error().is_some_and(is_gone)
+        ) || Errno::from_io_error(source).is_some_and(is_gone)
     }
 
     pub(crate) fn bind(address: FaceUri) -> impl FnOnce(std::io::Error) -> Self {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use namecast_forward::Scope;
 use namecast_units::{Duration, Instant};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
 
 use super::webtransport::{self, CertificateHash};
@@ -26,7 +26,7 @@ pub(crate) enum Peer {
 enum Connection {
     Udp(Box<UdpLink>, SocketAddr),
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(unix::UnixStream),
     WebSocket(Box<websocket::ClientSocket>),
     WebTransport(webtransport::ClientSession),
 }

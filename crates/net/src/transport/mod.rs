@@ -6,6 +6,7 @@ mod ethernet;
 mod stream;
 mod tcp;
 mod udp;
+#[cfg_attr(not(unix), path = "no_unix.rs")]
 mod unix;
 
 pub mod websocket;
@@ -14,7 +15,6 @@ pub mod webtransport;
 pub(crate) use connect::Backoff;
 pub use ethernet::{EthernetConfig, EthernetPort};
 pub use udp::UdpMulticast;
-pub use unix::UnixAccess;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,15 @@ use namecast_forward::FaceId;
 
 use crate::FaceUri;
 use crate::node::{FaceOptions, ListenError, Listener, Node, NodeError};
+
+/// Permissions of a socket's file: whoever may write to it may connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UnixAccess {
+    /// Permission bits, such as `0o666`. `None`: those that the process's umask leaves.
+    pub mode: Option<u32>,
+    /// Name of the group that owns the file. `None`: the process's.
+    pub group: Option<String>,
+}
 
 impl Node {
     /// Receives UDP at `address`; each peer becomes a face when it first sends, and ends when it has long been silent.

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use namecast_forward::Scope;
 use nix::unistd::Group;
 use socket2::{Domain, SockAddr, Socket, Type};
+use tokio::net::UnixListener;
+pub(super) use tokio::net::UnixStream;
 use tokio::net::unix::SocketAddr;
-use tokio::net::{UnixListener, UnixStream};
 
 use super::accept::Door;
-use super::stream;
+use super::{UnixAccess, stream};
 use crate::FaceUri;
 use crate::link::next_number;
 use crate::node::{LinkEnd, ListenError, Listener, NewFace, Node, SessionEnd};
@@ -25,15 +26,6 @@ const NO_DESCRIPTORS: [i32; 2] = [24, 23];
 
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-
-/// Permissions of a socket's file: whoever may write to it may connect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct UnixAccess {
-    /// Permission bits, such as `0o666`. `None`: those that the process's umask leaves.
-    pub mode: Option<u32>,
-    /// Name of the group that owns the file. `None`: the process's.
-    pub group: Option<String>,
-}
 
 impl UnixAccess {
     fn apply(&self, path: &Path) -> io::Result<()> {

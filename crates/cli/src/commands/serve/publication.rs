@@ -2,6 +2,7 @@
 
 use core::pin::pin;
 use std::collections::BTreeMap;
+use std::io::{self, PipeWriter};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,8 +12,7 @@ use namecast_packet::Name;
 use namecast_units::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::unix::pipe;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -70,7 +70,7 @@ impl Publication {
         let admitted = pushed.admitted;
         let mut octets = pushed.octets;
         let (reader, writer) = std::io::pipe()?;
-        let writer = pipe::Sender::from_owned_fd(writer.into())?;
+        let writer = asynchronous(writer)?;
         let label = format!("{} from {}", source.0, source.1);
         let media = self.media(Pipe::new(reader, pushed.container, label));
         let mut carrying = pin!(async {
@@ -240,10 +240,21 @@ async fn finish(publishing: &mut Publishing, admitted: &Admitted, seen: Option<&
     }
 }
 
+/// Makes the writing end of a pipe one that tasks wait for.
+#[cfg(unix)]
+fn asynchronous(writer: PipeWriter) -> io::Result<impl AsyncWrite + Unpin> {
+    tokio::net::unix::pipe::Sender::from_owned_fd(writer.into())
+}
+#[cfg(windows)]
+fn asynchronous(writer: PipeWriter) -> io::Result<impl AsyncWrite + Unpin> {
+    let handle = std::os::windows::io::OwnedHandle::from(writer);
+    Ok(tokio::fs::File::from_std(handle.into()))
+}
+
 /// Carries what is pushed to ffmpeg. Returns how that ended.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
-    mut to: pipe::Sender,
+    mut to: impl AsyncWrite + Unpin,
     admitted: &Admitted,
 ) -> &'static str {
     let mut octets = vec![0; READ_SIZE];

@@ -6,7 +6,7 @@
 //!                         a pipe that is NUT ─────────────────────────────────────▶
 //! ```
 
-use std::io::{self, PipeReader, Read};
+use std::io::{self, Read};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use namecast_units::{Duration, Timestamp};
 
 use super::super::description::Description;
-use super::super::ffmpeg::Process;
+use super::super::ffmpeg::{OutputReader, Process};
 use super::super::source::{Container, Input};
 use super::super::{AudioConfig, IngestConfig, IngestError, Wish};
 use super::captions::{Track, TrackCodec};
@@ -266,7 +266,7 @@ impl Demuxer {
             Input::StandardInput => Some(Tap::new(io::stdin())),
             // As ffmpeg would hand it over.
             Input::Pipe(pipe) if pipe.container() == Container::Nut => {
-                let pipes = pipe.take().into_iter().collect();
+                let pipes: Vec<_> = pipe.take().into_iter().collect();
                 return Self::read_from(pipes, None, config, reading).listen(Attempt::First);
             }
             Input::Pipe(pipe) => pipe.take().map(Tap::new),
@@ -318,8 +318,8 @@ impl Demuxer {
     /// Begins to read NUT from each of `pipes`, one thread for each, and lines of the first so many streams. What is inside is said
     /// by the first NUT alone: others may be quicker, and what they hold is known.
     fn read_from(
-        pipes: Vec<PipeReader>,
-        lines: Option<(PipeReader, usize)>,
+        pipes: Vec<impl Read + Send + 'static>,
+        lines: Option<(OutputReader, usize)>,
         config: &IngestConfig,
         reading: &Arc<Reading>,
     ) -> Self {
@@ -599,7 +599,7 @@ fn encoded_sound(channels: u32) -> NutStream {
 
 /// Reads what ffmpeg hands over, until it or whoever takes the packets ends.
 fn read(
-    mut pipe: PipeReader,
+    mut pipe: impl Read,
     first_stream: usize,
     (mut headers, mut joiner): (Option<SyncSender<Vec<NutStream>>>, Joiner),
     packets: &SyncSender<Packet>,

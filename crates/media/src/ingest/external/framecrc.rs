@@ -7,7 +7,9 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, PipeReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
+
+use super::super::ffmpeg::OutputReader;
 
 /// Longest line that is read, in octets.
 const MAX_LINE: usize = 4_096;
@@ -40,7 +42,7 @@ pub(super) struct PacketLine {
 }
 
 /// Hands the lines of `pipe` to `take`, until they end or it returns false.
-pub(super) fn read(pipe: PipeReader, mut take: impl FnMut(PacketLine) -> bool) {
+pub(super) fn read(pipe: OutputReader, mut take: impl FnMut(PacketLine) -> bool) {
     let (mut pipe, mut lines, mut line) = (BufReader::new(pipe), Lines::default(), Vec::new());
     loop {
         line.clear();

@@ -139,7 +139,7 @@ impl External {
         match &config.input {
             Input::File(path) if !path.exists() => return Err(IngestError::NoFile(path.clone())),
             Input::File(path) if path.is_dir() => return Err(IngestError::Folder(path.clone())),
-            Input::Camera(path) if !path.exists() => {
+            Input::Device("v4l2", path) if !std::path::Path::new(path).exists() => {
                 return Err(IngestError::NoCamera(path.clone()));
             }
             _ => {}
@@ -304,7 +304,7 @@ mod tests {
             ("film.mp4", After::Nothing),
             ("-", After::Nothing),
         ] {
-            let Ok(input) = input.parse();
+            let input = input.parse().unwrap();
             assert_eq!(After::of(&input), after, "{input}");
         }
     }

@@ -172,8 +172,7 @@ fn input(config: &IngestConfig, looped: bool, attempt: Attempt) -> (String, OsSt
             let options = options.unwrap_or_default();
             (format!("{live} -fflags +genpts {options}"), address.into())
         }
-        Input::Camera(path) => (device("v4l2", config), path.into()),
-        Input::Device(format, name) => (device(format, config), name.into()),
+        Input::Device(format, name) => (device(format, name, config), name.into()),
         Input::Pipe(pipe) => {
             let demuxer = pipe.container().demuxer();
             let options = format!("{live} -fflags +genpts -protocol_whitelist pipe -f {demuxer}");
@@ -185,20 +184,28 @@ fn input(config: &IngestConfig, looped: bool, attempt: Attempt) -> (String, OsSt
 }
 
 /// Options for a device: pictures in the size and as often as they are wished, or as it gives them.
-fn device(format: &str, config: &IngestConfig) -> String {
+fn device(format: &str, name: &str, config: &IngestConfig) -> String {
     let mut options = format!("-fflags nobuffer -f {format}");
-    if format == "lavfi" {
+    let (rate, size) = (config.wish.rate, config.wish.size);
+    let usual_rate = Some(config.video.frames_per_second());
+    let (rate, size) = match format {
         // Alone among devices it draws as fast as it can.
-        options.insert_str(0, "-re ");
-    }
-    if matches!(format, "v4l2" | "x11grab") {
-        let (rate, size) = (config.wish.rate, config.wish.size);
-        let rate = rate.unwrap_or(config.video.frames_per_second());
+        "lavfi" => return format!("-re {options}"),
+        "v4l2" => (
+            rate.or(usual_rate),
+            size.or(Some(config.video.source_size())),
+        ),
+        "x11grab" | "gdigrab" => (rate.or(usual_rate), size),
+        // What it takes for the usual rate, 29.97, is refused by most cameras; sizes that a camera lacks are refused by all.
+        "avfoundation" if !name.starts_with("none") => (rate.or(usual_rate), size),
+        "dshow" if name.contains("video=") => (rate, size),
+        _ => return options,
+    };
+    if let Some(rate) = rate {
         options.push_str(&format!(" -framerate {rate}"));
-        let usual = (format == "v4l2").then(|| config.video.source_size());
-        if let Some(size) = size.or(usual) {
-            options.push_str(&format!(" -video_size {size}"));
-        }
+    }
+    if let Some(size) = size {
+        options.push_str(&format!(" -video_size {size}"));
     }
     options
 }
@@ -240,6 +247,28 @@ mod tests {
         let third = Attempt::LateSound.after(said);
         assert_eq!(third, Some(Attempt::EncodedSound(MAX_CHANNELS)));
         assert_eq!(Attempt::First.after("Broken pipe"), None);
+    }
+
+    #[test]
+    fn devices_are_asked_for_what_they_can_give() {
+        let mut config = IngestConfig::default();
+        let options = |config: &_, format, name| device(format, name, config);
+        for (format, name, usual) in [
+            ("v4l2", "/dev/video0", " -framerate 30 -video_size 1280x720"),
+            ("x11grab", ":0", " -framerate 30"),
+            ("avfoundation", "default:none", " -framerate 30"),
+            ("avfoundation", "none:default", ""),
+            ("dshow", "video=Camera", ""),
+            ("dshow", "audio=Microphone", ""),
+            ("gdigrab", "desktop", " -framerate 30"),
+            ("alsa", "default", ""),
+        ] {
+            let expected = format!("-fflags nobuffer -f {format}{usual}");
+            assert_eq!(options(&config, format, name), expected);
+        }
+        config.wish.rate = Some(15);
+        let camera = options(&config, "dshow", "video=Camera:audio=Microphone");
+        assert_eq!(camera, "-fflags nobuffer -f dshow -framerate 15");
     }
 
     #[test]

@@ -15,20 +15,15 @@ use std::path::PathBuf;
 use namecast_units::Timestamp;
 
 use super::IngestError;
-
-/// Camera that is used if none is named.
-const DEFAULT_CAMERA: &str = "/dev/video0";
-/// Formats of devices that are named as `pulse:default`.
-const DEVICES: [&str; 4] = ["alsa", "pulse", "x11grab", "lavfi"];
+use crate::devices::{NoDefaultDevice, System, owned};
 
 /// What to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// The drawn test picture and tone.
     Test,
-    /// A V4L2 camera.
-    Camera(PathBuf),
-    /// Another device, by its format and name in ffmpeg: sound of `alsa` or `pulse`, a screen of `x11grab`, what `lavfi` draws.
+    /// A device, by its format and name in ffmpeg: a camera of `v4l2`, sound of `alsa` or `pulse`, a screen of `x11grab`, what `lavfi`
+    /// draws; `avfoundation` on macOS, `dshow` on Windows.
     Device(&'static str, String),
     /// A file that ffmpeg reads.
     File(PathBuf),
@@ -41,23 +36,19 @@ pub enum Input {
 }
 
 impl FromStr for Input {
-    type Err = core::convert::Infallible;
+    type Err = NoDefaultDevice;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let device = |(format, name)| Self::Device(format, name);
         Ok(match text {
             "test" => Self::Test,
-            "camera" => Self::Camera(DEFAULT_CAMERA.into()),
-            "microphone" => Self::Device("alsa", "default".to_owned()),
+            "camera" => device(owned(System::HERE.camera()?)),
+            "microphone" => device(owned(System::HERE.microphone()?)),
             "-" => Self::StandardInput,
-            _ if text.starts_with("/dev/video") => Self::Camera(text.into()),
+            _ if text.starts_with("/dev/video") => Self::Device("v4l2", text.to_owned()),
             _ if text.contains("://") => Self::Address(text.to_owned()),
-            _ => {
-                let device = text.split_once(':').and_then(|(format, name)| {
-                    let format = DEVICES.into_iter().find(|known| *known == format)?;
-                    Some(Self::Device(format, name.to_owned()))
-                });
-                device.unwrap_or_else(|| Self::File(text.into()))
-            }
+            _ => System::named(text, System::HERE.formats())
+                .map_or_else(|| Self::File(text.into()), device),
         })
     }
 }
@@ -66,8 +57,8 @@ impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Test => f.write_str("the test picture"),
+            Self::Device("v4l2", path) => write!(f, "camera {path}"),
             Self::Device(format, name) => write!(f, "{format}:{name}"),
-            Self::Camera(path) => write!(f, "camera {}", path.display()),
             Self::File(path) => write!(f, "{}", path.display()),
             Self::Address(address) => f.write_str(address),
             Self::StandardInput => f.write_str("standard input"),
@@ -94,8 +85,9 @@ mod tests {
     fn inputs_are_told_apart() {
         let input = |text: &str| text.parse::<Input>().unwrap();
         assert_eq!(input("test"), Input::Test);
-        assert_eq!(input("camera"), Input::Camera("/dev/video0".into()));
-        assert_eq!(input("/dev/video2"), Input::Camera("/dev/video2".into()));
+        let camera = |path: &str| Input::Device("v4l2", path.to_owned());
+        assert_eq!(input("camera"), camera("/dev/video0"));
+        assert_eq!(input("/dev/video2"), camera("/dev/video2"));
         assert_eq!(input("-"), Input::StandardInput);
         assert_eq!(
             input("rtsp://door/cam"),

@@ -8,6 +8,10 @@
 //!
 //! One socket serves an interface. Packets longer than the interface takes are cut by NDNLPv2.
 
+#[cfg_attr(
+    not(target_os = "linux"),
+    allow(dead_code, reason = "only the packet socket of Linux carries frames")
+)]
 mod frame;
 #[cfg_attr(not(target_os = "linux"), path = "no_socket.rs")]
 mod socket;

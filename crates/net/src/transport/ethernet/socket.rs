@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 
 use bytes::Bytes;
+use nix::ifaddrs::getifaddrs;
 use smart_default::SmartDefault;
 use socket2::{Domain, InterfaceIndexOrAddress, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
@@ -43,7 +44,9 @@ impl EthernetSocket {
             let message = format!("interface {} {what}", interface.name);
             io::Error::new(io::ErrorKind::InvalidInput, message)
         };
-        let link = interface.link_address();
+        let link = getifaddrs()?
+            .filter(|entry| entry.interface_name == interface.name)
+            .find_map(|entry| entry.address?.as_link_addr().copied());
         let link = link.filter(|link| link.hatype() == HARDWARE_ETHERNET && link.halen() == 6);
         let link = link.ok_or_else(|| unsuitable("is not Ethernet"))?;
         let octets = link.addr().ok_or_else(|| unsuitable("has no address"))?;
@@ -53,7 +56,7 @@ impl EthernetSocket {
         let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
         let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
         socket.set_nonblocking(true)?;
-        nix::sys::socket::bind(socket.as_raw_fd(), link)?;
+        nix::sys::socket::bind(socket.as_raw_fd(), &link)?;
         let socket = socket.into();
         drain(&socket)?;
         let membership = if joins { Some(join(interface)?) } else { None };

@@ -16,6 +16,7 @@ use crate::node::{
     Command, ListenError, Listener, ListenerEntry, Node, NodeError, receive_datagrams,
 };
 
+#[cfg(target_os = "linux")]
 pub(crate) use multicast::NDN_GROUP_V4;
 pub use multicast::UdpMulticast;
 

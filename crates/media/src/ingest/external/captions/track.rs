@@ -1,10 +1,11 @@
 //! A track of subtitles: its packets, which ffmpeg copies, as text.
 
 use std::collections::VecDeque;
-use std::io::{self, PipeReader, Read};
+use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
+use super::super::super::ffmpeg::OutputReader;
 use super::super::framecrc;
 use super::Shown;
 
@@ -128,7 +129,11 @@ impl Track {
     }
 
     /// Reads packets from `octets`, whose sizes and times are in `lines`, on a thread of its own.
-    pub(in super::super) fn read(codec: TrackCodec, octets: PipeReader, lines: PipeReader) -> Self {
+    pub(in super::super) fn read(
+        codec: TrackCodec,
+        octets: OutputReader,
+        lines: OutputReader,
+    ) -> Self {
         let (sender, cues) = sync_channel(MAX_WAITING);
         thread::spawn(move || read(codec, octets, lines, &sender));
         Self::new(cues)
@@ -154,7 +159,7 @@ impl Track {
 
 /// Reads packets until the track ends. Cues for which there is no room are left out, as ffmpeg must not wait: it hands over pictures,
 /// too.
-fn read(codec: TrackCodec, mut octets: PipeReader, lines: PipeReader, cues: &SyncSender<Cue>) {
+fn read(codec: TrackCodec, mut octets: OutputReader, lines: OutputReader, cues: &SyncSender<Cue>) {
     framecrc::read(lines, |line| {
         let Ok(packet) = take(&mut octets, line.size) else {
             return false;

@@ -1,11 +1,13 @@
 //! The machine's network interfaces.
 
+#[cfg_attr(windows, path = "windows.rs")]
+mod system;
+
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
-use nix::ifaddrs::{InterfaceAddress, getifaddrs};
-use nix::net::if_::if_nametoindex;
+pub(crate) use system::{index_of, name_of};
 
 /// How often an interface is looked at that others rely on.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -64,7 +66,7 @@ pub(crate) struct Interface {
     pub(crate) name: String,
     /// Its number in the system.
     pub(crate) index: u32,
-    entries: Vec<InterfaceAddress>,
+    addresses: Vec<IpAddr>,
 }
 
 impl Interface {
@@ -73,19 +75,19 @@ impl Interface {
     /// # Errors
     /// If there is none; the error names those that there are.
     pub(crate) fn find(name: &str) -> io::Result<Self> {
-        let all: Vec<_> = getifaddrs()?.collect();
-        let Ok(index) = if_nametoindex(name) else {
-            let mut names: Vec<_> = all.into_iter().map(|entry| entry.interface_name).collect();
+        let all = system::addresses()?;
+        let Some(index) = index_of(name) else {
+            let mut names: Vec<_> = all.into_iter().map(|(name, _)| name).collect();
             names.sort_unstable();
             names.dedup();
             let message = format!("there is no such interface, only {}", names.join(", "));
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         };
-        let of_this = |entry: &InterfaceAddress| entry.interface_name == name;
+        let of_this = all.into_iter().filter(|(found, _)| found == name);
         Ok(Self {
             name: name.to_owned(),
             index,
-            entries: all.into_iter().filter(of_this).collect(),
+            addresses: of_this.filter_map(|(_, address)| address).collect(),
         })
     }
 
@@ -94,21 +96,12 @@ impl Interface {
     /// # Errors
     /// If the interface has none.
     pub(crate) fn source_for(&self, group: IpAddr) -> io::Result<SocketAddr> {
-        let addresses = self.entries.iter().filter_map(|entry| entry.address);
-        let mut sources = addresses.filter_map(|address| match group {
-            IpAddr::V4(_) => {
-                let address = address.as_sockaddr_in()?.ip();
-                Some(SocketAddr::from((address, 0)))
+        let of_family = |address: &&IpAddr| address.is_ipv4() == group.is_ipv4();
+        let mut sources = self.addresses.iter().filter(of_family).map(|&ip| match ip {
+            IpAddr::V6(ip) if ip.is_unicast_link_local() => {
+                SocketAddrV6::new(ip, 0, 0, self.index).into()
             }
-            IpAddr::V6(_) => {
-                let address = address.as_sockaddr_in6()?.ip();
-                let scope = if address.is_unicast_link_local() {
-                    self.index
-                } else {
-                    0
-                };
-                Some(SocketAddrV6::new(address, 0, 0, scope).into())
-            }
+            _ => SocketAddr::from((ip, 0)),
         });
         // What reaches one link only is sent from an address of that link (RFC 6724, rule 2).
         let is_of_link = |source: &SocketAddr| match source.ip() {
@@ -131,12 +124,7 @@ impl Interface {
 
     /// Whether this is one of its addresses.
     fn has(&self, address: IpAddr) -> bool {
-        let addresses = self.entries.iter().filter_map(|entry| entry.address);
-        let mut ips = addresses.filter_map(|address| {
-            let v4 = address.as_sockaddr_in().map(|it| IpAddr::V4(it.ip()));
-            v4.or_else(|| address.as_sockaddr_in6().map(|it| IpAddr::V6(it.ip())))
-        });
-        ips.any(|ip| ip == address)
+        self.addresses.contains(&address)
     }
 
     /// `group` as a socket address on this interface.
@@ -147,13 +135,6 @@ impl Interface {
             }
             other => other,
         }
-    }
-
-    /// The interface as the link layer knows it.
-    #[cfg(target_os = "linux")]
-    pub(crate) fn link_address(&self) -> Option<&nix::sys::socket::LinkAddr> {
-        let mut addresses = self.entries.iter();
-        addresses.find_map(|entry| entry.address.as_ref()?.as_link_addr())
     }
 
     /// Longest payload of a frame, in octets, if the system tells.
@@ -227,7 +208,7 @@ mod tests {
         let interface = Interface {
             name: "x".to_owned(),
             index: 7,
-            entries: Vec::new(),
+            addresses: Vec::new(),
         };
         let scoped = |group: &str| interface.scoped(group.parse().unwrap()).to_string();
         assert_eq!(scoped("[ff02::1234]:56363"), "[ff02::1234%7]:56363");

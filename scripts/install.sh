@@ -6,6 +6,7 @@
 #   scripts/install.sh wasm    the WebAssembly toolchain
 #   scripts/install.sh page    what builds the page, as far as that takes no rights: rustup's toolchain, npm packages
 #   scripts/install.sh deny    cargo-deny
+#   scripts/install.sh platforms   compilers for other platforms, and qemu-user
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -99,6 +100,18 @@ python_environments() {
   ! command -v python3 >/dev/null || python3 -c 'import ensurepip, venv' 2>/dev/null || (debian_packages python3-venv) || true
 }
 
+# zig is a C compiler and linker for all of them; as Python packages it needs no rights.
+platforms() {
+  local tools=${CARGO_TARGET_DIR:-target}/platforms
+  command -v rustup >/dev/null || fail "no rustup: it has the standard library of other platforms"
+  quietly rustup target add aarch64-apple-darwin x86_64-pc-windows-gnu aarch64-unknown-linux-gnu aarch64-unknown-linux-musl x86_64-unknown-linux-musl ||
+    fail "rustup could not add the targets"
+  [ -x "$tools/bin/cargo-zigbuild" ] && return
+  say "cargo-zigbuild and zig from PyPI"
+  python3 -m venv "$tools"
+  quietly "$tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1 || fail "pip could not install cargo-zigbuild"
+}
+
 npm_packages() {
   [ -f web/package-lock.json ] || return 0
   # npm writes this file last, so an interrupted installation is taken up again.
@@ -128,5 +141,10 @@ case ${1:-} in
     npm_packages
     ;;
   deny) cargo_program cargo-deny ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  platforms)
+    command_packages qemu-aarch64=qemu-user file=file ffprobe=ffmpeg
+    python_environments
+    platforms
+    ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -5,6 +5,7 @@
 #   scripts/test.sh lint unit     these only
 #   scripts/test.sh deny          what only `make check` does
 #   scripts/test.sh inputs        inputs of many kinds, in real time: for a machine without other work
+#   scripts/test.sh platforms     compiles for the platforms of docs/platforms.md, and tests arm64 by qemu-user
 #
 # A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
 # Beside the tests, which mostly wait for packets, run peers, and what only needs the processor begins with the lowest priority.
@@ -13,12 +14,12 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-first_steps=(lock format tidy page web build)
+first_steps=(lock format tidy)
 last_steps=(lint doc browser)
-all_steps=("${first_steps[@]}" unit interop doors judge "${last_steps[@]}")
+all_steps=("${first_steps[@]}" page web build unit interop doors judge "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only. Inputs play in real time, and lose pictures
 # beside other work.
-more_steps=(deny inputs)
+more_steps=(deny inputs platforms)
 steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -29,8 +30,13 @@ failed=()
 
 step_lock() { cargo metadata --locked --format-version 1 >/dev/null; }
 step_format() { cargo fmt --all --check; }
-step_tidy() { cargo xtask tidy; }
-step_page() { cargo xtask web && cargo test --quiet --locked --package namecast-bindgen; }
+xtask() {
+  [ "${has_xtask:-}" ] || cargo build --quiet --locked --package xtask || return 1
+  "$target/debug/xtask" "$@"
+}
+step_tidy() { xtask tidy; }
+# Its compilers have another target folder, so that it is built beside the rest.
+step_page() { xtask web && cargo test --quiet --locked --package namecast-bindgen --target-dir "$target/wasm"; }
 
 # `xtask/bindgen` goes apart: together with the others its dependencies would get other features, and be built twice.
 each_part() {
@@ -84,7 +90,8 @@ step_inputs() {
   binary || return 1
   scripts/inputs quick --namecast "$target/debug/namecast"
 }
-# What judges them.
+step_platforms() { scripts/platforms.sh; }
+# What judges inputs.
 step_judge() { scripts/inputs judge; }
 
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
@@ -96,7 +103,7 @@ step_interop() {
 # needs STEP: the steps whose failure makes this one pointless.
 needs() {
   case $1 in
-    tidy | page | build | lint | doc | deny) echo lock ;;
+    tidy | page | build | lint | doc | deny | platforms) echo lock ;;
     unit | interop) echo build ;;
     web) echo page ;;
     doors | inputs | browser) echo page build web ;;
@@ -125,11 +132,20 @@ run() {
   printf '== %s\n' "${summary[-1]}"
 }
 
-# beside STEP...: runs them, and leaves what they say and how they end in the folder $apart.
+# beside STEP...: runs them, and leaves what they say and how they end in the folder $apart, for `collect STEP`.
 beside() {
   summary=()
   for name in "$@"; do run "$name"; done >"$apart/$1.output" 2>&1
   printf '%s\n' "${summary[@]}" >"$apart/$1.summary"
+  printf '%s\n' "${failed[@]}" >"$apart/$1.failed"
+}
+collect() {
+  local lines
+  cat "$apart/$1.output"
+  mapfile -t lines <"$apart/$1.summary"
+  summary+=("${lines[@]}")
+  mapfile -t lines <"$apart/$1.failed"
+  failed+=("${lines[@]}")
 }
 
 # Compiles what lint and doc will want with what tests leave of the processors, which may be nothing. Cargo must have found all tests, or
@@ -141,10 +157,16 @@ ahead() {
 } >/dev/null 2>&1
 
 run_all() {
-  local name apart ended others
+  local name apart others
   for name in "${first_steps[@]}"; do run "$name"; done
-  is_built=1
+  has_xtask=1
   apart=$(mktemp -d)
+  beside page web &
+  others=$!
+  run build
+  is_built=1
+  wait "$others"
+  collect page
   : >"$apart/unit.output"
   beside interop doors judge &
   others=$!
@@ -160,9 +182,7 @@ run_all() {
   kill -- "-$ahead" 2>/dev/null
   wait "$ahead" 2>/dev/null
   trap - EXIT
-  cat "$apart/interop.output"
-  mapfile -t ended < <(cat "$apart"/*.summary)
-  summary+=("${ended[@]}")
+  collect interop
   rm -r "$apart"
   for name in "${last_steps[@]}"; do run "$name"; done
 }

@@ -105,8 +105,10 @@ pub(crate) fn build_core(root: &Path) -> Result<()> {
             "--locked",
             "--package",
             "namecast-bindgen",
-            "--",
+            "--target-dir",
         ])
+        .arg(&target_directory)
+        .arg("--")
         .args([&module, &output])
         .current_dir(root)
         .status();

@@ -22,7 +22,7 @@ mod store;
 
 pub use chunk::ChunkId;
 pub use index::{Place, SampleEntry};
-pub use location::{Location, LocationError};
+pub use location::{Location, LocationError, sync_directory};
 pub use record::RecordError;
 pub use retention::{Moment, RetentionConfig};
 pub use store::{

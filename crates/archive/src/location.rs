@@ -126,7 +126,10 @@ fn make(directory: &FilePath) -> Result<(), LocationError> {
 }
 
 /// Makes the names of files in a directory durable, where directories can be opened: not on Windows.
-pub(crate) fn sync_directory(directory: &FilePath) -> std::io::Result<()> {
+///
+/// # Errors
+/// If the system refuses.
+pub fn sync_directory(directory: &FilePath) -> std::io::Result<()> {
     match cfg!(windows) {
         true => Ok(()),
         false => std::fs::File::open(directory)?.sync_all(),

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
+use namecast_archive::sync_directory;
 use namecast_command::report::rfc3339;
 use namecast_net::Clock;
 use namecast_packet::Name;
@@ -273,7 +274,7 @@ impl KnownKeys {
         draft.as_file().sync_all()?;
         draft.persist(&self.path)?;
         // The new name must survive a power cut too.
-        File::open(directory)?.sync_all()?;
+        sync_directory(directory)?;
         Ok(())
     }
 }

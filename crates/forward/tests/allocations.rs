@@ -139,8 +139,9 @@ fn interests_that_nobody_answers_take_no_allocation() {
             }
         })
     };
-    // Four seconds of a thousand Interests a second are pending from then on, and six of their Nonces remembered.
-    ask(10_000..22_000);
-    assert_eq!(ask(30_000..31_000).count_total, 0);
+    // Four seconds of a thousand Interests a second are pending from then on, and six of their Nonces remembered. Hash tables of arm64
+    // reuse fewer places of what was removed, and grow once more.
+    ask(10_000..40_000);
+    assert_eq!(ask(50_000..51_000).count_total, 0);
     assert!(ends.node.counters().expired > 8_000);
 }

@@ -87,8 +87,10 @@ fn prepare(connection: &TcpStream, dead_peer_timeout: Duration) -> io::Result<()
     let interval = (dead_peer_timeout / (PROBES + 1)).max(Duration::from_secs(1));
     let keepalive = TcpKeepalive::new()
         .with_time(interval)
-        .with_interval(interval)
-        .with_retries(PROBES);
+        .with_interval(interval);
+    // Windows before 10.1703 refuses to count them otherwise than to ten.
+    #[cfg(not(windows))]
+    let keepalive = keepalive.with_retries(PROBES);
     let socket = SockRef::from(connection);
     socket.set_tcp_keepalive(&keepalive)?;
     #[cfg(target_os = "linux")]

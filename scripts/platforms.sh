@@ -38,11 +38,11 @@ fail() {
   exit 1
 }
 
-# Eight seconds of live pictures through a forwarder, by the smallest binary that does it; ffmpeg is this machine's.
+# Eight seconds of live pictures through a forwarder; ffmpeg is this machine's.
 part_run() {
   local binary pids=()
-  zig "$arm" build --profile demo --package namecast-cli --no-default-features
-  binary=${CARGO_TARGET_DIR:-target}/$arm/demo/namecast
+  zig "$arm" build --package namecast-cli --no-default-features
+  binary=${CARGO_TARGET_DIR:-target}/$arm/debug/namecast
   file "$binary" | grep -q 'ARM aarch64.*static' || { file "$binary"; exit 1; }
   home=$(mktemp -d)
   trap 'kill "${pids[@]}" 2>/dev/null; wait; rm -r "$home"' RETURN EXIT

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 /// Datagrams that the kernel dropped at the sockets bound to `address`; `None` where it does not tell.
 pub(crate) fn kernel_drops(address: SocketAddr) -> Option<u64> {
     let file = match address {
-        SocketAddr::V4(_) => "/proc/net/udp",
-        SocketAddr::V6(_) => "/proc/net/udp6",
+        SocketAddr::V4(_) => "/proc/self/net/udp",
+        SocketAddr::V6(_) => "/proc/self/net/udp6",
     };
     drops_in(&std::fs::read_to_string(file).ok()?, address)
 }

@@ -53,8 +53,11 @@ async function untilThere(player, list, count) {
   return list(player);
 }
 
-/** Waits until the node sends those who want `name` to a page. */
-const published = ({ page }, name) => page.locator("#steps li span").getByText(`Publishing ${name}`, { exact: true }).first().waitFor({ timeout: 60_000 });
+/** Publishes by the button, and waits until the node sends those who want `name` to the page. */
+const publish = async ({ page }, name) => {
+  await page.getByRole("button", { name: `Publish notes as ${name}` }).click();
+  await page.locator("#steps li span").getByText(`Publishing ${name}`, { exact: true }).first().waitFor({ timeout: 60_000 });
+};
 
 /** Publishes notes in a page from `from`, and reads them in one from `to`. */
 async function exchange(from, to, name) {
@@ -63,7 +66,7 @@ async function exchange(from, to, name) {
   const transport = from === to ? "" : "&transport=ws";
   const writer = await openPage(browser, `${from}?name=${name}&publish=${name}${transport}`);
   try {
-    await published(writer, name);
+    await publish(writer, name);
     await reader.untilStats("signer", ({ signer }) => signer !== null && signer.trusted);
     const line = writer.page.locator("#note");
     for (const note of NOTES) {
@@ -78,7 +81,7 @@ async function exchange(from, to, name) {
     const { signer } = await reader.stats();
     await writer.page.reload();
     await reader.untilStats("the page that was loaded anew", ({ signer: now }) => now?.trusted);
-    await published(writer, name);
+    await publish(writer, name);
     await writer.page.evaluate(async () => {
       for (let number = 0; number < 50; number += 1) {
         globalThis.namecast.send(new TextEncoder().encode("again"));
@@ -104,6 +107,11 @@ describe("what one tab publishes", () => {
       const writer = await openPage(browser, `${proxied}?name=/notes/refused&publish=/notes/refused`);
       try {
         const notice = writer.page.locator('.notice[data-topic="publishing"]');
+        // The address alone publishes nothing.
+        await writer.untilStats("the link", ({ transport }) => transport !== null);
+        assert.equal(await notice.count(), 0);
+        assert.deepEqual(await writer.page.evaluate(() => Object.keys(localStorage).filter((entry) => entry.startsWith("namecast-secret"))), []);
+        await writer.page.locator("#notes-publish").click();
         await notice.waitFor({ timeout: 60_000 });
         assert.match(await notice.textContent(), /localhop = true/);
       } finally {

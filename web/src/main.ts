@@ -35,7 +35,7 @@ export interface Handle {
   package(): PackageFigures;
   /** The last samples of the data stream that plays. */
   readonly samples: readonly ReceivedSample[];
-  /** Publishes a sample as `?publish=` of the address says. */
+  /** Publishes a sample, once publishing was begun by its button. */
   send(sample: Uint8Array<ArrayBuffer>): void;
   setTarget(milliseconds: number): void;
   /** Goes to what was captured at a time (publisher's clock, milliseconds since 1970); null: to live. */
@@ -59,7 +59,11 @@ const randomOctets = (): Uint8Array => crypto.getRandomValues(new Uint8Array(32)
 class Page {
   readonly #options = readOptions(new URLSearchParams(location.search));
   readonly #player = element<HTMLElementTagNameMap["namecast-player"]>("player");
-  readonly #notes = new Notes(this.#options.publish, (sample) => this.#player.send({ type: "send", sample }));
+  readonly #notes = new Notes(
+    this.#options.publish,
+    (name) => this.#publish(name),
+    (sample) => this.#player.send({ type: "send", sample }),
+  );
   readonly #log = new StepLog(performance.timeOrigin);
   readonly #share = new Share();
   readonly #streams = new Streams();
@@ -74,9 +78,6 @@ class Page {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
     this.#player.addEventListener("notice", (event) => this.#notice(event as CustomEvent<Notice>));
     this.#player.openedAt = performance.timeOrigin;
-    if (this.#options.publish !== undefined) {
-      this.#player.secret = ownSecret(this.#options.publish, browserStore(), randomOctets);
-    }
     const { early } = window;
     if (early !== undefined) {
       this.#player.early = { ...early, node: early.node.then((answer) => readNode(answer, location.href)) };
@@ -90,6 +91,11 @@ class Page {
     document.addEventListener("keydown", (event) => this.#handleKey(event));
     setTimeout(() => this.#allowInstruments(), PICTURE_FIRST);
     this.#showView(new URLSearchParams(location.search).get("view") === "inspect" ? "inspect" : "watch");
+  }
+
+  #publish(name: string): void {
+    const secret = ownSecret(name, browserStore(), randomOctets);
+    this.#player.send({ type: "publish", publishes: { name, secret } });
   }
 
   #handle(report: Report): void {

@@ -11,11 +11,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use namecast_net::Node;
 use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
 use crate::telemetry::Telemetry;
@@ -183,13 +186,19 @@ impl PageService {
 }
 
 impl Shared {
-    /// Who may show the page inside of another.
+    /// What the page may load and run, and who may show it inside of another.
     fn policy(&self) -> HeaderValue {
         let mut ancestors = self.web.config().frame_ancestors.join(" ");
         if ancestors.is_empty() {
             ancestors.push_str("'none'");
         }
-        let policy = format!("frame-ancestors {ancestors}; object-src 'none'; base-uri 'none'");
+        let scripts = inline_scripts();
+        // The player's controls have styles in their shadow trees.
+        let policy = format!(
+            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{scripts}; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
+             connect-src 'self' wss: https:; img-src 'self' data: blob:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
+             form-action 'none'; frame-ancestors {ancestors}"
+        );
         HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
     }
 
@@ -309,8 +318,27 @@ async fn isolate(State(policy): State<HeaderValue>, mut response: Response) -> R
     );
     set(RESOURCE_POLICY, "same-origin");
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // A link may hold a key.
+    set(header::REFERRER_POLICY, "no-referrer");
     headers.insert(header::CONTENT_SECURITY_POLICY, policy);
     response
+}
+
+/// Digests of the scripts within the page's own files, as a policy names what it allows; each after a space.
+fn inline_scripts() -> String {
+    let mut digests = String::new();
+    for name in Page::iter().filter(|name| name.ends_with(".html")) {
+        let Some(file) = Page::get(&name) else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&file.data);
+        for script in text.split("<script>").skip(1) {
+            let script = script.split_once("</script>").map_or(script, |it| it.0);
+            let digest = STANDARD.encode(Sha256::digest(script.as_bytes()));
+            digests.push_str(&format!(" 'sha256-{digest}'"));
+        }
+    }
+    digests
 }
 
 /// One file of the page, compressed if the build did that and the browser takes it. Names under `assets/` carry a digest of

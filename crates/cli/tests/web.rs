@@ -80,6 +80,13 @@ fn allowed_pages_read_what_a_node_says_of_itself_and_no_others() {
         head.contains("frame-ancestors https://portal.example"),
         "{head}"
     );
+    for rule in [
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'",
+        "connect-src 'self' wss: https:;",
+        "referrer-policy: no-referrer",
+    ] {
+        assert!(head.contains(rule), "{rule}: {head}");
+    }
     let allowed = format!("{OWN}Origin: https://watch.example\r\n");
     let (head, _) = get(port, "/node.json", &allowed);
     assert!(

@@ -9,16 +9,24 @@ export class Notes {
   readonly received: ReceivedSample[] = [];
   readonly #text = new TextDecoder();
 
-  /** `publishes`: the name under which the page publishes notes, if it does; `send` takes each. */
-  constructor(publishes: string | undefined, send: (note: Uint8Array<ArrayBuffer>) => void) {
-    if (publishes === undefined) {
+  /** `name`: under which the page offers to publish notes; `publish` begins to, `send` takes each. Nothing is published by a link alone. */
+  constructor(name: string | undefined, publish: (name: string) => void, send: (note: Uint8Array<ArrayBuffer>) => void) {
+    if (name === undefined) {
       return;
     }
     element("notes").hidden = false;
-    element("notes-title").textContent = `Notes, published as ${publishes}`;
+    const begin = element<HTMLButtonElement>("notes-publish");
     const form = element<HTMLFormElement>("notes-form");
     const line = element<HTMLInputElement>("note");
-    form.hidden = false;
+    begin.textContent = `Publish notes as ${name}`;
+    begin.hidden = false;
+    begin.addEventListener("click", () => {
+      publish(name);
+      begin.hidden = true;
+      form.hidden = false;
+      element("notes-title").textContent = `Notes, published as ${name}`;
+      line.focus();
+    });
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       if (line.value !== "") {

@@ -45,8 +45,6 @@ const DOING: Record<Phase, string> = { connecting: "Connecting…", joining: "Lo
 export class NamecastPlayer extends HTMLElement {
   static readonly observedAttributes = ["src", "controls", "muted"];
 
-  /** Secret that signs what `publish` of the address names, 64 hexadecimal digits. */
-  secret = "";
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
   /** When the picture was wished for, in milliseconds since 1970. */
@@ -450,7 +448,7 @@ export class NamecastPlayer extends HTMLElement {
       node,
       options: this.#options,
       known: this.#knownKeys.all(),
-      secret: this.secret,
+      publishes: undefined,
       base: base.href,
       origin: location.origin,
       openedAt: this.openedAt,

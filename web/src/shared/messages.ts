@@ -18,8 +18,15 @@ export interface Options {
   controller?: string;
   /** The only transport to use; absent: whichever works. */
   transport?: Transport;
-  /** Name under which this page publishes notes; absent: it publishes nothing. */
+  /** Name under which this page offers to publish notes. */
   publish?: string;
+}
+
+/** A data stream of this page. */
+export interface Publishes {
+  name: string;
+  /** Secret of the key that signs it, 64 hexadecimal digits. */
+  secret: string;
 }
 
 /** From the page to the worker. */
@@ -34,8 +41,8 @@ export type Command =
       options: Options;
       /** Keys that were remembered when streams were first met. */
       known: KnownKeys;
-      /** Secret of the key that signs what this page publishes, 64 hexadecimal digits. */
-      secret: string;
+      /** What this page publishes; undefined: nothing. */
+      publishes: Publishes | undefined;
       /** Address of the node's web server. */
       base: string;
       /** Where the page itself is from. */
@@ -58,7 +65,9 @@ export type Command =
   /** Sound was asked for: PCM goes to the port from now on, until `soundOff`. */
   | { type: "sound"; port: MessagePort }
   | { type: "soundOff" }
-  /** Publishes a sample of this page's data stream. */
+  /** Publishes a data stream of this page from now on: somebody wished so, no address alone. */
+  | { type: "publish"; publishes: Publishes }
+  /** Publishes a sample of it. */
   | { type: "send"; sample: Uint8Array<ArrayBuffer> }
   /** Fetches an object by name, for `FetchReport`s of this number. */
   | { type: "fetch"; number: number; name: string }

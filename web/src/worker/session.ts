@@ -1,4 +1,4 @@
-import type { Command, Fault, NoticeTopic, Options, Report } from "../shared/messages.ts";
+import type { Command, Fault, NoticeTopic, Options, Publishes, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
@@ -90,7 +90,7 @@ export class Session {
     this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = links;
     report({ type: "name", name: this.#name });
-    this.#publish();
+    this.#publish(start.publishes);
     if (links.link !== undefined) {
       this.#linkUp(links.link, node);
     }
@@ -164,6 +164,9 @@ export class Session {
       case "soundOff":
         this.#audio.stop();
         break;
+      case "publish":
+        this.#publish(command.publishes);
+        break;
       case "send":
         this.#send(command.sample);
         break;
@@ -196,16 +199,15 @@ export class Session {
     };
   }
 
-  #publish(): void {
-    const { options, secret } = this.#start;
-    if (options.publish === undefined) {
+  #publish(publishes: Publishes | undefined): void {
+    if (publishes === undefined || this.#publication !== undefined) {
       return;
     }
-    const config: PublicationConfig = { name: options.publish, secret, stream: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE };
+    const config: PublicationConfig = { ...publishes, stream: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE };
     try {
       this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
     } catch (error) {
-      this.#notice("publishing", `The page cannot publish ${options.publish}: ${message(error)}`);
+      this.#notice("publishing", `The page cannot publish ${publishes.name}: ${message(error)}`);
     }
   }
 

@@ -76,6 +76,8 @@ function remember(command: Command): void {
     start = { ...start, options: { ...start.options, target: command.target } };
   } else if (command.type === "rung") {
     start = { ...start, options: { ...start.options, rung: command.rung } };
+  } else if (command.type === "publish") {
+    start = { ...start, publishes: command.publishes };
   }
 }
 

@@ -1,0 +1,28 @@
+//! A listener for SRT in a process of its own, by libsrt, which is loaded at run time.
+//!
+//! ```text
+//!  pushers ─ UDP ─▶ libsrt ─ Listener (child process) ─ reports ─▶ parent: `namecast serve`
+//!                                                     ◀─ orders ──
+//! ```
+//!
+//! libsrt is C++ that reads what strangers send. In a process of its own, a datagram that breaks it ends the listener alone, and the
+//! parent starts another one.
+
+mod child;
+mod frames;
+mod library;
+
+pub use child::run;
+pub use frames::{Closed, Failure, FrameError, Frames, Listen, MAX_STREAM_ID, Order, Report};
+
+/// Reason for a rejected handshake, as libsrt's `access_control.h` numbers them.
+pub mod reject {
+    /// The stream ID cannot be understood.
+    pub const BAD_REQUEST: i32 = 1_400;
+    /// The key is missing or wrong.
+    pub const UNAUTHORIZED: i32 = 1_401;
+    /// Too many connections or streams.
+    pub const OVERLOAD: i32 = 1_402;
+    /// Another connection pushes this stream.
+    pub const CONFLICT: i32 = 1_409;
+}

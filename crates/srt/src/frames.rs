@@ -228,11 +228,13 @@ impl Frames {
             return Ok(None);
         }
         self.received.advance(HEADER);
-        let mut body = self.received.split_to(length).freeze();
+        let mut body = &self.received.split_to(length)[..];
         if kind == MESSAGE {
-            return Ok(Some(serde_json::from_slice(&body)?));
+            return Ok(Some(serde_json::from_slice(body)?));
         }
         let id = body.get_i32();
+        // A copy: a packet that waits must not keep all that arrived with it.
+        let body = Bytes::copy_from_slice(body);
         T::octets(id, body).map(Some).ok_or(FrameError::Octets)
     }
 }

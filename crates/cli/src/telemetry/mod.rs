@@ -32,6 +32,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::supervision::ListenerState;
 use crate::web_listener::{WebCounters, WebServer};
 use tables::Command;
 #[cfg(feature = "lab")]
@@ -209,6 +210,7 @@ struct Reported {
     trace: Option<Arc<TraceCounts>>,
     /// Web servers, by their addresses.
     web: Vec<(String, Arc<WebCounters>)>,
+    listeners: Vec<Arc<ListenerState>>,
     problems: BTreeMap<&'static str, Problem>,
 }
 
@@ -236,6 +238,11 @@ impl Telemetry {
         self.0.lock().web.push((uri, Arc::clone(counters)));
     }
 
+    /// Reports on a listener that is started again when it ends, too.
+    pub(crate) fn observe_listener(&self, state: &Arc<ListenerState>) {
+        self.0.lock().listeners.push(Arc::clone(state));
+    }
+
     /// All figures, as Prometheus reads them.
     pub(crate) async fn metrics(&self) -> Response {
         let node = self.node_status().await;
@@ -247,6 +254,7 @@ impl Telemetry {
                 .iter()
                 .map(|(uri, counters)| counters.figures(uri));
             let web: Vec<_> = web.collect();
+            let listeners: Vec<_> = state.listeners.iter().map(|it| it.figures()).collect();
             #[cfg(feature = "lab")]
             let trace = state.trace.as_ref().map(|counts| counts.figures());
             #[cfg(not(feature = "lab"))]
@@ -256,6 +264,7 @@ impl Telemetry {
                 "node": node.and_then(Result::ok).map(with_all_reasons),
                 "own": state.figures,
                 "web": { "servers": web },
+                "supervised": { "listeners": listeners },
                 "trace": trace,
             })
         };
@@ -308,6 +317,8 @@ impl Telemetry {
             }
             Some(_) => {}
         }
+        let listeners = state.listeners.iter();
+        problems.extend(listeners.filter_map(|listener| listener.problem()));
         let current = |problem: &&Problem| problem.until.is_none_or(|until| now < until);
         let current = state.problems.values().filter(current);
         problems.extend(current.map(|problem| problem.text.clone()));

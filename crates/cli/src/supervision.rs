@@ -115,7 +115,16 @@ where
     }
 }
 
-fn panicked(error: JoinError) -> String {
+/// Waits until a listener was started again so often, and listens.
+#[cfg(test)]
+pub(crate) async fn until_restarted(state: &ListenerState, restarts: u64) {
+    while state.restarts() < restarts || state.problem().is_some() {
+        sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Returns what a task that was not cancelled panicked with.
+pub(crate) fn panicked(error: JoinError) -> String {
     let Ok(panic) = error.try_into_panic() else {
         return "its task was cancelled".to_owned();
     };

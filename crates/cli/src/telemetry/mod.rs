@@ -235,6 +235,7 @@ impl Telemetry {
 
     /// Reports on connections to a web server at `uri`, too.
     pub(crate) fn observe_web(&self, uri: String, counters: &Arc<WebCounters>) {
+        self.observe_listener(counters.listening());
         self.0.lock().web.push((uri, Arc::clone(counters)));
     }
 
@@ -332,7 +333,7 @@ impl Telemetry {
             )
         })?;
         let address = listener.local_addr()?;
-        let counters = Arc::<WebCounters>::default();
+        let counters = WebCounters::new("metrics");
         let router = self.router();
         let router = match address.ip().is_loopback() {
             true => router.layer(middleware::from_fn_with_state(Arc::clone(&counters), admit)),
@@ -397,6 +398,44 @@ async fn admit(State(counters): State<Arc<WebCounters>>, request: Request, next:
         Err(refusal) => {
             counters.refused_foreign();
             (refusal.status(), format!("{refusal}\n")).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn telemetry() -> Telemetry {
+        let shared = Shared {
+            command: &tables::SERVE,
+            state: Mutex::default(),
+        };
+        shared.lock().written_at = Some(Clock::new().now());
+        Telemetry(Arc::new(shared))
+    }
+
+    #[tokio::test]
+    async fn health_is_unavailable_while_a_listener_is_down() {
+        let telemetry = telemetry();
+        let state = ListenerState::new("srt");
+        telemetry.observe_listener(&state);
+        assert_eq!(telemetry.health().await.status(), StatusCode::OK);
+        state.set_down("killed");
+        let health = telemetry.health().await;
+        assert_eq!(health.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let body = axum::body::to_bytes(health.into_body(), 1_024).await;
+        assert_eq!(body.unwrap(), "the srt listener is down: killed\n");
+        state.set_up();
+        assert_eq!(telemetry.health().await.status(), StatusCode::OK);
+        let metrics = telemetry.metrics().await.into_body();
+        let body = axum::body::to_bytes(metrics, 1 << 20).await.unwrap();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        for line in [
+            "namecast_listener_restarts_total{listener=\"srt\"} 1\n",
+            "namecast_listener_up{listener=\"srt\"} 1.0\n",
+        ] {
+            assert!(text.contains(line), "{text}");
         }
     }
 }

@@ -81,7 +81,7 @@ impl Stranger {
         self.cookie();
     }
 
-    /// Asks for a cookie until an answer to an induction has one.
+    /// Sends inductions until one is answered; returns the cookie of the answer.
     fn cookie(&self) -> u32 {
         until("answer of the SRT listener", || {
             let _ = self.0.send(&handshake(INDUCTION, 0, &[]));

@@ -376,6 +376,25 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervision::until_restarted;
+
+    #[tokio::test]
+    async fn a_listener_whose_task_panicked_accepts_again() {
+        let (gate, _) = Gate::new("/".parse().unwrap(), None);
+        let state = ListenerState::new("rtmp");
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listener = RtmpListener::bind(address, gate.clone(), Arc::clone(&state));
+        let listener = listener.await.unwrap();
+        for restarts in 0..=2 {
+            until_restarted(&state, restarts).await;
+            let mut stream = TcpStream::connect(listener.address()).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            while gate.counters().malformed <= restarts {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            state.inject_fault();
+        }
+    }
 
     /// As OBS, ffmpeg and GStreamer part an address.
     #[test]

@@ -15,6 +15,21 @@ mod library;
 pub use child::run;
 pub use frames::{Closed, Failure, FrameError, Frames, Listen, MAX_STREAM_ID, Order, Report};
 
+/// A request for a cookie, which begins a handshake: a listener answers it, and keeps nothing of it. Big-endian words from
+/// draft-sharabayko-srt-01, section 3.2.1: control packet 0, version 4, datagrams, sequence number, MTU 1500, window 8192, induction.
+pub const INDUCTION: [u8; 64] = {
+    let mut octets = [0; 64];
+    octets[0] = 0x80;
+    octets[19] = 4;
+    octets[23] = 2;
+    octets[27] = 1;
+    (octets[30], octets[31]) = (0x05, 0xdc);
+    octets[34] = 0x20;
+    octets[39] = 1;
+    octets[43] = 1;
+    octets
+};
+
 /// Reason for a rejected handshake, as libsrt's `access_control.h` numbers them.
 pub mod reject {
     /// The stream ID cannot be understood.

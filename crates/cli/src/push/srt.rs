@@ -8,6 +8,9 @@
 //! `srt://host:9000?streamid=NAME?key=SECRET`, as RTMP has it, or in the form of SRT's guidelines `#!::r=NAME,key=SECRET`. The listener
 //! is a process of its own, which is started again when it ends: see [`namecast_srt`].
 
+mod probe;
+
+use core::pin::pin;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -179,9 +182,11 @@ impl Running {
             tasks: JoinSet::new(),
         };
         connections.tasks.spawn(write(self.orders, waiting));
+        let mut silent = pin!(probe::until_silent(self.address));
         loop {
             tokio::select! {
                 report = self.reports.next() => match report {
+                    Ok(Report::Failed { text, .. }) => break text,
                     Ok(report) => connections.handle(report).await,
                     Err(why) => {
                         let ended = timeout(MAX_END, self.child.wait()).await;
@@ -190,6 +195,11 @@ impl Running {
                     }
                 },
                 Some(_) = connections.tasks.join_next() => {}
+                () = &mut silent => {
+                    // It frees the port before the next one starts.
+                    let _ = timeout(MAX_END, self.child.kill()).await;
+                    break "its process hung".to_owned();
+                }
             }
         }
     }

@@ -218,6 +218,27 @@ fn a_listener_that_was_killed_is_started_again() {
     }
 }
 
+/// Its process is there, and nothing that it should do is done.
+#[test]
+fn a_listener_that_hangs_is_started_again() {
+    let server = Server::start();
+    let hanging = server.listener();
+    // The server's own probe was answered before, once there are figures of two seconds.
+    until("second object of the statistics", || {
+        let stats = fs::read_to_string(server.home.path().join("serve.json")).ok()?;
+        (stats.lines().count() > 2).then_some(())
+    });
+    let sent = Command::new("kill")
+        .args(["-STOP", &hanging.to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    until("restart", || (server.restarts() == 1).then_some(()));
+    assert_ne!(server.listener(), hanging);
+    let _pusher = Pusher::start(&format!("{}cam?key=s3cret", server.srt));
+    server.event("begun", "/cam");
+    server.goes_on("/cam");
+}
+
 #[test]
 fn encrypted_pushes_need_the_passphrase() {
     let passphrase = "correct horse";

@@ -57,7 +57,7 @@ Version: $version
 Architecture: $architecture
 Maintainer: The Namecast developers <namecast@users.noreply.github.com>
 Depends: libc6 (>= $glibc), libgcc-s1
-Recommends: ffmpeg
+Recommends: ffmpeg, libsrt1.5-gnutls | libsrt1.5-openssl
 Section: net
 Priority: optional
 Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f 1)

@@ -229,7 +229,11 @@ impl HlsServer {
             trouble: Arc::clone(&trouble),
         };
         let task = tokio::spawn(async move {
-            let (server, name) = (playing.server.clone(), playing.name.clone());
+            let _leaving = Leaving {
+                server: playing.server.clone(),
+                name: playing.name.clone(),
+            };
+            let name = playing.name.clone();
             let trouble = Arc::clone(&playing.trouble);
             if let Err(error) = playing.run().await {
                 tracing::debug!("HLS of {name}: {error:#}");
@@ -237,7 +241,6 @@ impl HlsServer {
                 // Long enough for whoever waits to hear of it.
                 tokio::time::sleep(POLL * 4).await;
             }
-            server.lock().remove(&name);
         });
         Ok(Session {
             directory,
@@ -249,6 +252,19 @@ impl HlsServer {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Name, Session>> {
         lock(&self.sessions)
+    }
+}
+
+/// Removes a session when its task ends, also by a panic: the next request begins another one.
+struct Leaving {
+    server: HlsServer,
+    name: Name,
+}
+
+impl Drop for Leaving {
+    fn drop(&mut self) {
+        let session = self.server.lock().remove(&self.name);
+        drop(session);
     }
 }
 

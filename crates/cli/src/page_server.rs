@@ -140,7 +140,12 @@ impl PageService {
 
     /// Counters of a server on `listener`, which are among the metrics.
     fn counters(&self, scheme: &str, listener: &TcpListener) -> std::io::Result<Arc<WebCounters>> {
-        let counters = Arc::default();
+        let name = if scheme == "https" {
+            "page_tls"
+        } else {
+            "page"
+        };
+        let counters = WebCounters::new(name);
         let uri = format!("{scheme}://{}", listener.local_addr()?);
         self.shared.telemetry.observe_web(uri, &counters);
         Ok(counters)

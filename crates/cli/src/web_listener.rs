@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::middleware::AddExtension;
+use axum_server::Server;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
 use namecast_net::web::WebConfig;
@@ -18,6 +19,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::supervision::{ListenerState, keep_running};
 
 /// Smallest buffer for a header that the HTTP library takes, in octets.
 const MIN_HEADER_SIZE: usize = 8_192;
@@ -29,9 +32,10 @@ const MAX_LINGERING: usize = 256 * 1024;
 /// What answers the requests of one connection.
 type Service = AddExtension<Router, ConnectInfo<SocketAddr>>;
 
-/// What became of connections to a web server.
-#[derive(Debug, Default)]
+/// What became of connections to a web server, and whether it listens.
+#[derive(Debug)]
 pub(crate) struct WebCounters {
+    listening: Arc<ListenerState>,
     accepted: AtomicU64,
     ended: AtomicU64,
     refused_full: AtomicU64,
@@ -40,6 +44,23 @@ pub(crate) struct WebCounters {
 }
 
 impl WebCounters {
+    /// Returns counters of the server `name`, at zero.
+    pub(crate) fn new(name: &str) -> Arc<Self> {
+        Arc::new(Self {
+            listening: ListenerState::new(name),
+            accepted: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            refused_full: AtomicU64::new(0),
+            refused_handshake: AtomicU64::new(0),
+            refused_foreign: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether the server listens.
+    pub(crate) const fn listening(&self) -> &Arc<ListenerState> {
+        &self.listening
+    }
+
     /// A request came from a page of another site, or under another's name.
     pub(crate) fn refused_foreign(&self) {
         count(&self.refused_foreign);
@@ -80,7 +101,7 @@ impl WebServer {
         self.address
     }
 
-    /// Takes connections through `acceptor` and serves `router`, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
+    /// Takes connections through `acceptor` and serves `router`, and again where that ended, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
     /// it.
     ///
     /// # Errors
@@ -105,24 +126,31 @@ impl WebServer {
             send_timeout: config.send_timeout,
             counters,
         };
-        let mut server = axum_server::from_tcp(listener.into_std()?)?.acceptor(bounded);
-        let builder = server.http_builder();
-        *builder = builder.clone().http1_only();
-        builder
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(config.header_timeout)
-            .max_buf_size(config.max_header_size.max(MIN_HEADER_SIZE));
-        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let socket = listener.into_std()?;
+        let limits = config.clone();
+        let state = Arc::clone(&bounded.counters.listening);
+        let serving = keep_running(Arc::clone(&state), move || {
+            let server = server(&socket, bounded.clone(), &limits);
+            let service = router
+                .clone()
+                .into_make_service_with_connect_info::<SocketAddr>();
+            let state = Arc::clone(&state);
+            async move {
+                let served = match server {
+                    Ok(server) => {
+                        state.set_up();
+                        server.serve(service).await
+                    }
+                    Err(error) => Err(error),
+                };
+                served.map_or_else(|error| error.to_string(), |()| "it ended".to_owned())
+            }
+        });
         let (stop, stopped) = oneshot::channel::<()>();
         tokio::spawn(async move {
             // Connections that are open end with the process: a page's WebSocket would never end by itself.
             tokio::select! {
-                result = server.serve(service) => {
-                    if let Err(error) = result {
-                        tracing::error!("web server: {error}");
-                    }
-                }
+                () = serving => {}
                 _ = stopped => {}
             }
         });
@@ -131,6 +159,23 @@ impl WebServer {
             _stop: stop,
         })
     }
+}
+
+/// Makes a server of another handle of `socket`.
+fn server<A>(
+    socket: &std::net::TcpListener,
+    bounded: Bounded<A>,
+    config: &WebConfig,
+) -> io::Result<Server<SocketAddr, Bounded<A>>> {
+    let mut server = axum_server::from_tcp(socket.try_clone()?)?.acceptor(bounded);
+    let builder = server.http_builder();
+    *builder = builder.clone().http1_only();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(config.header_timeout)
+        .max_buf_size(config.max_header_size.max(MIN_HEADER_SIZE));
+    Ok(server)
 }
 
 /// Accepts connections while there are places for them.
@@ -255,5 +300,36 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Placed<T> {
             *room = room.saturating_sub(buffer.filled().len());
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use axum_server::accept::DefaultAcceptor;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::supervision::until_restarted;
+
+    #[tokio::test]
+    async fn a_server_whose_task_panicked_serves_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let counters = WebCounters::new("page");
+        let state = Arc::clone(counters.listening());
+        let router = Router::new().route("/", get(|| async { "here" }));
+        let config = WebConfig::default();
+        let server =
+            WebServer::start(listener, DefaultAcceptor::new(), &config, router, counters).unwrap();
+        for restarts in 0..=2 {
+            until_restarted(&state, restarts).await;
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.ends_with("here"), "{answer}");
+            state.inject_fault();
+        }
     }
 }

@@ -4,6 +4,8 @@
 
 mod program;
 mod rtmp;
+#[cfg(feature = "srt")]
+mod srt;
 
 use std::cell::RefCell;
 use std::fs;
@@ -30,6 +32,8 @@ struct Server {
     passed_over: RefCell<Vec<Value>>,
     rtmp: String,
     srt: String,
+    /// URL of its metrics.
+    metrics: String,
     face: String,
     home: tempfile::TempDir,
     _forwarder: Program,
@@ -45,10 +49,15 @@ impl Server {
         let (forwarder, face) = start_forwarder(home.path());
         fs::write(home.path().join("key"), "s3cret\n").unwrap();
         let line = format!(
-            "serve --json --rtmp 127.0.0.1:0 --srt 127.0.0.1:0 --key-file key {encoding} --stats serve.json --connect {face}"
+            "serve --json --rtmp 127.0.0.1:0 --srt 127.0.0.1:0 --key-file key {encoding} --stats serve.json --connect {face} \
+             --metrics 127.0.0.1:0"
         );
         let mut serve = Program::start(home.path(), &line);
         let mut lines = serve.lines();
+        let metrics = lines.next().unwrap()["metrics"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let about = lines.next().unwrap();
         let (sender, events) = channel();
         thread::spawn(move || lines.try_for_each(|line| sender.send(line)));
@@ -59,6 +68,7 @@ impl Server {
             passed_over: RefCell::default(),
             rtmp: address("rtmp"),
             srt: address("srt"),
+            metrics,
             face,
             home,
             _forwarder: forwarder,

@@ -42,6 +42,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // These two never see each other: whatever they tell each other is on the wire, or it could not be deployed.
         "namecast-forward" | "namecast-stream" => vec!["namecast-packet", "namecast-units"],
         "namecast-apps" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
+        "namecast-srt" => vec![],
         "namecast-archive" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
         "namecast-sim" | "namecast-net" => CORE.to_vec(),
         "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
@@ -54,7 +55,13 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         ],
         "namecast-command" | "namecast-fuzz" => [&CORE[..], &["namecast-net"]].concat(),
         "namecast-lab" => [&CORE[..], &runtimes, &libraries[..3]].concat(),
-        "namecast-cli" => [&CORE[..], &runtimes, &libraries, &["namecast-archive"]].concat(),
+        "namecast-cli" => [
+            &CORE[..],
+            &runtimes,
+            &libraries,
+            &["namecast-archive", "namecast-srt"],
+        ]
+        .concat(),
         "xtask" | "namecast-bindgen" => vec![],
         _ => return None,
     })

@@ -135,6 +135,10 @@ pub enum Command {
     Key(Key),
     /// Write completions for shells and manual pages below a directory, such as ~/.local/share.
     Generate(Generate),
+    /// Take SRT pushes for the `serve` that started this process.
+    #[cfg(feature = "srt")]
+    #[command(name = crate::push::srt::COMMAND, hide = true)]
+    SrtListener,
     /// Relay UDP through an emulated link: rate, delay, jitter, loss, queue.
     #[cfg(feature = "lab")]
     Impair(Box<impair::Impair>),
@@ -176,6 +180,8 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
         Command::Generate(arguments) => generate::run(&arguments),
+        #[cfg(feature = "srt")]
+        Command::SrtListener => namecast_srt::run(),
         #[cfg(feature = "lab")]
         Command::Impair(arguments) => impair::run(*arguments).await,
         #[cfg(feature = "lab")]

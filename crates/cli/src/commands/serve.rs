@@ -3,11 +3,13 @@
 mod described;
 mod outlet;
 mod publication;
+#[cfg(feature = "srt")]
+mod srt;
 #[cfg(feature = "whip")]
 mod whip;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -25,9 +27,11 @@ use super::forwarder::Socket;
 use super::page::network_addresses;
 use crate::arguments::{Encoding, Keys, PagePort};
 use crate::push::rtmp::RtmpListener;
+#[cfg(feature = "srt")]
 use crate::push::srt::SrtListener;
 use crate::push::{Event, Gate};
-use crate::telemetry::{Observation, Reporter, tables};
+use crate::supervision::ListenerState;
+use crate::telemetry::{Observation, Reporter, Telemetry, tables};
 use outlet::Outlet;
 use publication::{Publication, ServeFigures, Streams};
 
@@ -44,9 +48,10 @@ pub struct Serve {
     /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1935")]
     pub rtmp: Socket,
-    /// Accept SRT here, for srt://ADDRESS:PORT?streamid=NAME; 'off' for not at all.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
-    pub srt: Socket,
+    /// SRT.
+    #[cfg(feature = "srt")]
+    #[command(flatten)]
+    pub srt: srt::Srt,
     /// Names of streams begin with this: with /studio, what is pushed as cam is published as /studio/cam.
     #[arg(long, value_name = "NAME", default_value = "/")]
     pub prefix: Name,
@@ -99,7 +104,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, &gate, &mut stats).await?;
-    let listeners = Listeners::bind(&arguments, &gate).await?;
+    let listeners = Listeners::bind(&arguments, &gate, &stats.telemetry()).await?;
     teller.introduce(&outlet, &listeners, key.is_some())?;
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
     let mut publications = JoinSet::new();
@@ -154,14 +159,20 @@ fn key(arguments: &Serve) -> anyhow::Result<Option<String>> {
     let Some(path) = &arguments.push_key_file else {
         return Ok(arguments.push_key.clone());
     };
-    let file = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {file}"))?;
-    let key = text.lines().next().unwrap_or_default().trim();
+    let key = first_line(path)?;
     anyhow::ensure!(
         !key.is_empty(),
-        "{file} has no key: write one on its first line"
+        "{} has no key: write one on its first line",
+        path.display()
     );
-    Ok(Some(key.to_owned()))
+    Ok(Some(key))
+}
+
+/// Reads the first line of a file, without spaces at its ends.
+fn first_line(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }
 
 /// Refuses to let everybody push who reaches this machine.
@@ -176,7 +187,10 @@ fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
         !arguments.page.listen || key.is_some(),
         "everybody on the network could publish by WHIP: give a key with --key-file FILE or --key SECRET, or leave out --listen"
     );
-    let addresses = [arguments.rtmp.0, arguments.srt.0];
+    #[cfg(feature = "srt")]
+    let addresses = [arguments.rtmp.0, arguments.srt.address()];
+    #[cfg(not(feature = "srt"))]
+    let addresses = [arguments.rtmp.0];
     let far = |address: &&SocketAddr| !address.ip().is_loopback();
     match addresses.iter().flatten().find(far) {
         Some(far) if key.is_none() => bail!(
@@ -189,35 +203,50 @@ fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
 /// Where others push. They end when this is dropped.
 struct Listeners {
     rtmp: Option<RtmpListener>,
+    #[cfg(feature = "srt")]
     srt: Option<SrtListener>,
+    /// Why one is missing that was not asked for, for people.
+    remarks: Vec<String>,
 }
 
 impl Listeners {
-    async fn bind(arguments: &Serve, gate: &Gate) -> anyhow::Result<Self> {
-        let (mut rtmp, mut srt) = (None, None);
+    async fn bind(arguments: &Serve, gate: &Gate, telemetry: &Telemetry) -> anyhow::Result<Self> {
+        let mut rtmp = None;
         if let Some(address) = arguments.rtmp.0 {
-            let listener = RtmpListener::bind(address, gate.clone()).await;
+            let state = ListenerState::new("rtmp");
+            let listener = RtmpListener::bind(address, gate.clone(), state.clone()).await;
             rtmp = Some(listener.with_context(|| not_had("rtmp", address))?);
+            telemetry.observe_listener(&state);
         }
-        if let Some(address) = arguments.srt.0 {
-            let listener = SrtListener::bind(address, gate.clone()).await;
-            srt = Some(listener.with_context(|| not_had("srt", address))?);
-        }
-        Ok(Self { rtmp, srt })
+        #[cfg(feature = "srt")]
+        let (srt, remarks) = match arguments.srt.listen(gate, telemetry).await? {
+            Ok(srt) => (srt, Vec::new()),
+            Err(remark) => (None, vec![remark]),
+        };
+        Ok(Self {
+            rtmp,
+            #[cfg(feature = "srt")]
+            srt,
+            #[cfg(feature = "srt")]
+            remarks,
+            #[cfg(not(feature = "srt"))]
+            remarks: Vec::new(),
+        })
     }
 
     /// Where to push, by protocol.
     fn addresses(&self) -> Vec<(&'static str, String)> {
-        let rtmp = self.rtmp.as_ref();
-        let srt = self.srt.as_ref();
-        let rtmp = rtmp.map(|it| ("rtmp", format!("rtmp://{}/app/", reachable(it.address()))));
-        let srt = srt.map(|it| {
-            (
-                "srt",
-                format!("srt://{}?streamid=", reachable(it.address())),
-            )
-        });
-        rtmp.into_iter().chain(srt).collect()
+        let mut addresses = Vec::new();
+        if let Some(rtmp) = &self.rtmp {
+            let address = reachable(rtmp.address());
+            addresses.push(("rtmp", format!("rtmp://{address}/app/")));
+        }
+        #[cfg(feature = "srt")]
+        if let Some(srt) = &self.srt {
+            let address = reachable(srt.address());
+            addresses.push(("srt", format!("srt://{address}?streamid=")));
+        }
+        addresses
     }
 }
 
@@ -294,8 +323,8 @@ impl Teller {
         for (protocol, address) in listeners.addresses() {
             object[protocol] = json!(address);
         }
-        for line in outlet.lines() {
-            self.progress.say(&line);
+        for line in outlet.lines().iter().chain(&listeners.remarks) {
+            self.progress.say(line);
         }
         let key = if has_key { "?key=…" } else { "" };
         for (_, address) in listeners.addresses() {

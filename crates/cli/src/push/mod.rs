@@ -11,8 +11,8 @@
 //! noticed at once: one that sends nothing gives way to one that comes.
 
 pub mod rtmp;
+#[cfg(feature = "srt")]
 pub mod srt;
-
 #[cfg(feature = "whip")]
 pub mod whip;
 
@@ -192,7 +192,13 @@ impl State {
         }
         let silent = self.live.extract_if(.., |live, _| overlaps(live));
         silent.for_each(|(_, holder)| holder.given_away.notify_one());
-        if self.live.len() == MAX_STREAMS {
+        self.check_room(name)
+    }
+
+    /// Checks the bounds on streams and names. A stream that overlaps `name` is one that gives way.
+    fn check_room(&self, name: &Name) -> Result<(), Refusal> {
+        let overlaps = |live: &Name| live.is_prefix_of(name) || name.is_prefix_of(live);
+        if self.live.len() == MAX_STREAMS && !self.live.keys().any(overlaps) {
             return Err(Refusal::Full);
         }
         if self.names.len() == MAX_NAMES && !self.names.contains(name) {
@@ -244,11 +250,25 @@ impl Gate {
         }
     }
 
-    fn try_admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+    /// Returns why nobody could push as `path` with `key` now, whoever holds the name; claims nothing.
+    ///
+    /// # Errors
+    /// Why not; for [`refuse`](Self::refuse), and for whoever asked.
+    pub fn check(&self, path: &str, key: Option<&str>) -> Result<(), Refusal> {
+        let name = self.permitted(path, key)?;
+        self.lock().check_room(&name)
+    }
+
+    /// Returns the name of `path` if `key` is right.
+    fn permitted(&self, path: &str, key: Option<&str>) -> Result<Name, Refusal> {
         if self.0.key.is_some() && self.0.key != key.map(digest) {
             return Err(Refusal::Key);
         }
-        let name = self.name(path).ok_or(Refusal::Name)?;
+        self.name(path).ok_or(Refusal::Name)
+    }
+
+    fn try_admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+        let name = self.permitted(path, key)?;
         let mut state = self.lock();
         state.make_room(&name)?;
         let holder = Arc::<Holder>::default();
@@ -419,13 +439,17 @@ mod tests {
         assert_eq!(admitted.name().to_string(), "/studio/localhost");
     }
 
+    /// A check claims no name, so it passes where one is taken.
     #[test]
     fn only_the_right_key_is_admitted() {
         let gate = gate("/", Some("secret"));
         for wrong in [None, Some(""), Some("Secret"), Some("secret ")] {
+            assert_eq!(gate.check("cam", wrong).unwrap_err(), Refusal::Key);
             assert_eq!(gate.try_admit("cam", wrong).unwrap_err(), Refusal::Key);
         }
-        assert!(gate.try_admit("cam", Some("secret")).is_ok());
+        assert_eq!(gate.check("c m", Some("secret")), Err(Refusal::Name));
+        let _first = gate.try_admit("cam", Some("secret")).unwrap();
+        assert_eq!(gate.check("cam", Some("secret")), Ok(()));
     }
 
     /// One above or below would take each other's Interests.
@@ -466,6 +490,8 @@ mod tests {
         let admit = |number: usize| gate.try_admit(&format!("cam{number}"), None);
         let live: Vec<_> = (0..MAX_STREAMS).map(|it| admit(it).unwrap()).collect();
         assert_eq!(admit(MAX_STREAMS).unwrap_err(), Refusal::Full);
+        assert_eq!(gate.check("another", None), Err(Refusal::Full));
+        assert_eq!(gate.check("cam0", None), Ok(()));
         drop(live);
         (MAX_STREAMS..MAX_NAMES).for_each(|it| drop(admit(it).unwrap()));
         assert_eq!(admit(MAX_NAMES).unwrap_err(), Refusal::Names);

@@ -1,32 +1,78 @@
 //! SRT, as OBS, ffmpeg and hardware encoders push it: one port for all, told apart by stream id.
 //!
-//! `srt://host:9000?streamid=NAME?key=SECRET`, as RTMP has it, or in the form of SRT's guidelines `#!::r=NAME,key=SECRET`.
+//! ```text
+//!  pushers ─▶ namecast srt-listener (libsrt) ─ reports ─▶ Running ─ Gate: key, name ─▶ attend ─▶ Gate::hand_over
+//!                                            ◀─ orders ──
+//! ```
+//!
+//! `srt://host:9000?streamid=NAME?key=SECRET`, as RTMP has it, or in the form of SRT's guidelines `#!::r=NAME,key=SECRET`. The listener
+//! is a process of its own, which is started again when it ends: see [`namecast_srt`].
 
-use std::io;
+mod probe;
+
+use core::pin::pin;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
 
-use futures_util::StreamExt;
+use bytes::Bytes;
 use namecast_media::ingest::source::Container;
+use namecast_srt::{Closed, Failure, FrameError, Frames, Listen, Order, Report, reject};
 use namecast_units::Duration;
-use srt_tokio::access::{RejectReason, ServerRejectReason};
-use srt_tokio::{ConnectionRequest, SrtIncoming, SrtListener as Listener, SrtSocket};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
-use tokio::net::UdpSocket;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::{Gate, Pushed, Refusal};
+use crate::supervision::{ListenerState, keep_running};
 
 const PROTOCOL: &str = "SRT";
+/// Hidden command that runs the listener.
+pub const COMMAND: &str = "srt-listener";
 /// Requests that are being looked at, and connections.
 const MAX_CONNECTIONS: usize = 64;
 /// How long lost packets are waited for, where the pusher does not ask for more: twenty times what a network at home takes.
 const LATENCY: Duration = Duration::from_millis(60);
 /// A pusher that does not answer for so long is gone.
 const MAX_IDLE: Duration = Duration::from_secs(5);
+/// A connection that nobody reads for so long is closed.
+const MAX_STALL: Duration = Duration::from_secs(5);
+/// Longest time from the start of the process until it listens.
+const MAX_START: Duration = Duration::from_secs(5);
+/// Longest time from the end of its output to the end of the process.
+const MAX_END: Duration = Duration::from_millis(100);
 /// Octets that wait for whoever publishes a stream.
 const BUFFERED: usize = 1 << 18;
+/// Packets of a connection that wait here; in octets at most about 750 000.
+const MAX_WAITING: u32 = 512;
+/// Packets after which credit is granted again.
+const GRANT: u32 = MAX_WAITING / 4;
+/// Orders that wait for the listener to read them.
+const MAX_ORDERS: usize = 256;
+/// Octets read from the listener at once.
+const READ_SIZE: usize = 1 << 16;
 /// Starts the stream ids of SRT's guidelines.
 const GUIDELINES: &str = "#!::";
+/// Shortest and longest passphrase in characters: `SRTO_PASSPHRASE` of libsrt.
+pub const PASSPHRASE: core::ops::RangeInclusive<usize> = 10..=79;
+
+/// Why SRT is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SrtError {
+    /// libsrt is not on this machine.
+    #[error("{0}")]
+    NoLibrary(String),
+    /// The address is not available.
+    #[error("{0}")]
+    Bind(String),
+    /// The process of the listener does not start, or ends at once.
+    #[error("the process of the SRT listener failed: {0}")]
+    Process(String),
+}
 
 /// Listens until it is dropped.
 #[derive(Debug)]
@@ -37,20 +83,48 @@ pub struct SrtListener {
 }
 
 impl SrtListener {
-    /// Listens at `address`, and admits through `gate`.
+    /// Listens at `address`, encrypted if there is a `passphrase`, and admits through `gate`. What becomes of the listener is in `state`.
     ///
     /// # Errors
-    /// If the address cannot be had.
-    pub async fn bind(address: SocketAddr, gate: Gate) -> io::Result<Self> {
-        let socket = UdpSocket::bind(address).await?;
-        let address = socket.local_addr()?;
-        let listener = Listener::builder().set(|options| {
-            options.receiver.latency = LATENCY;
-            options.session.peer_idle_timeout = MAX_IDLE;
-        });
-        let (listener, incoming) = listener.socket(socket).bind(address).await?;
+    /// If libsrt or the address is not available.
+    pub async fn bind(
+        address: SocketAddr,
+        passphrase: Option<String>,
+        gate: Gate,
+        state: Arc<ListenerState>,
+    ) -> Result<Self, SrtError> {
+        let millis = |time: Duration| time.as_millis() as u32;
+        let mut listen = Listen {
+            address,
+            latency_ms: millis(LATENCY),
+            max_idle_ms: millis(MAX_IDLE),
+            max_stall_ms: millis(MAX_STALL),
+            max_connections: MAX_CONNECTIONS,
+            passphrase,
+        };
+        let first = Running::start(&listen).await?;
+        let address = first.address;
+        // A restart takes the same port.
+        listen.address = address;
+        let mut first = Some(first);
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, incoming, gate));
+        tasks.spawn(keep_running(Arc::clone(&state), move || {
+            let (first, listen) = (first.take(), listen.clone());
+            let (gate, state) = (gate.clone(), Arc::clone(&state));
+            async move {
+                let running = match first {
+                    Some(first) => Ok(first),
+                    None => Running::start(&listen).await,
+                };
+                match running {
+                    Ok(running) => {
+                        state.set_up();
+                        running.serve(&gate).await
+                    }
+                    Err(error) => error.to_string(),
+                }
+            }
+        }));
         Ok(Self {
             address,
             _tasks: tasks,
@@ -63,73 +137,284 @@ impl SrtListener {
     }
 }
 
-async fn accept(_listener: Listener, mut incoming: SrtIncoming, gate: Gate) {
-    let mut connections = JoinSet::new();
-    let incoming = incoming.incoming();
-    loop {
-        tokio::select! {
-            Some(request) = incoming.next(), if connections.len() < MAX_CONNECTIONS => {
-                let gate = gate.clone();
-                connections.spawn(async move {
-                    let from = request.remote();
-                    if let Err(why) = attend(request, &gate).await {
-                        gate.refuse(PROTOCOL, from, why);
+/// The process of a listener. It is killed when this is dropped, and ends by itself where its standard input does.
+struct Running {
+    child: Child,
+    orders: ChildStdin,
+    reports: Reports,
+    address: SocketAddr,
+}
+
+impl Running {
+    async fn start(listen: &Listen) -> Result<Self, SrtError> {
+        let failed = |error: std::io::Error| SrtError::Process(error.to_string());
+        let mut child = command().map_err(failed)?.spawn().map_err(failed)?;
+        let mut orders = child.stdin.take().expect("standard input is piped");
+        let reports = child.stdout.take().expect("standard output is piped");
+        let mut reports = Reports::new(reports);
+        let order = Order::Listen(listen.clone()).frame();
+        orders.write_all(&order).await.map_err(failed)?;
+        match timeout(MAX_START, reports.next()).await {
+            Ok(Ok(Report::Listening { address })) => Ok(Self {
+                child,
+                orders,
+                reports,
+                address,
+            }),
+            Ok(Ok(Report::Failed { cause, text })) => Err(match cause {
+                Failure::NoLibrary => SrtError::NoLibrary(text),
+                Failure::Bind => SrtError::Bind(text),
+                Failure::Internal => SrtError::Process(text),
+            }),
+            Ok(Ok(_)) => Err(SrtError::Process("it did not listen first".to_owned())),
+            Ok(Err(why)) => Err(SrtError::Process(why)),
+            Err(_) => Err(SrtError::Process("it does not answer".to_owned())),
+        }
+    }
+
+    /// Serves its connections until it ends; returns why it did.
+    async fn serve(mut self, gate: &Gate) -> String {
+        let (orders, waiting) = mpsc::channel(MAX_ORDERS);
+        let mut connections = Connections {
+            gate: gate.clone(),
+            orders,
+            open: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        connections.tasks.spawn(write(self.orders, waiting));
+        let mut silent = pin!(probe::until_silent(self.address));
+        loop {
+            tokio::select! {
+                report = self.reports.next() => match report {
+                    Ok(Report::Failed { text, .. }) => break text,
+                    Ok(report) => connections.handle(report).await,
+                    Err(why) => {
+                        let ended = timeout(MAX_END, self.child.wait()).await;
+                        let Ok(Ok(status)) = ended else { break why };
+                        break format!("its process ended, {status}");
                     }
-                });
-            }
-            Some(_) = connections.join_next() => {}
-            else => return,
-        }
-    }
-}
-
-/// Serves one connection to its end.
-async fn attend(request: ConnectionRequest, gate: &Gate) -> Result<(), Refusal> {
-    let from = request.remote();
-    let id = request.stream_id().map_or("", |id| id.as_str());
-    let (path, key) = wanted(id);
-    let admitted = match gate.admit(path, key).await {
-        Ok(admitted) => admitted,
-        Err(why) => {
-            // Whoever has left needs no answer.
-            let _ = request.reject(RejectReason::Server(code(&why))).await;
-            return Err(why);
-        }
-    };
-    let broken = |error: io::Error| Refusal::Malformed(error.to_string());
-    let socket = request.accept(None).await.map_err(broken)?;
-    let (ours, theirs) = tokio::io::duplex(BUFFERED);
-    let pushed = Pushed {
-        admitted,
-        octets: Box::new(theirs),
-        container: Container::MpegTs,
-        protocol: PROTOCOL,
-        from,
-        seen: None,
-    };
-    if gate.hand_over(pushed).await {
-        carry(socket, ours).await;
-    }
-    Ok(())
-}
-
-/// Carries what is pushed until the pusher leaves or nobody reads it any more.
-async fn carry(mut socket: SrtSocket, to: DuplexStream) {
-    let (mut unread, mut to) = tokio::io::split(to);
-    loop {
-        tokio::select! {
-            received = socket.next() => {
-                let Some(Ok((_, payload))) = received else { break };
-                if to.write_all(&payload).await.is_err() {
-                    break;
+                },
+                Some(_) = connections.tasks.join_next() => {}
+                () = &mut silent => {
+                    // It frees the port before the next one starts.
+                    let _ = timeout(MAX_END, self.child.kill()).await;
+                    break "its process hung".to_owned();
                 }
             }
-            // Nothing is ever sent this way: it ends when the other end is dropped.
-            _ = unread.read_u8() => break,
         }
     }
-    // Whoever has left needs no goodbye.
-    let _ = socket.close_and_finish().await;
+}
+
+/// This program, whatever lies under its name since it was started.
+fn command() -> std::io::Result<Command> {
+    let program = match cfg!(target_os = "linux") {
+        true => PathBuf::from("/proc/self/exe"),
+        false => std::env::current_exe()?,
+    };
+    let mut command = Command::new(program);
+    command
+        .arg0("namecast")
+        .arg(COMMAND)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        // An interrupt typed at the terminal is for us: it ends with us.
+        .process_group(0)
+        .kill_on_drop(true);
+    Ok(command)
+}
+
+/// Writes orders until there are none or the listener is gone.
+async fn write(mut to: ChildStdin, mut orders: mpsc::Receiver<Order>) {
+    while let Some(order) = orders.recv().await {
+        if to.write_all(&order.frame()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reports as they arrive.
+struct Reports {
+    from: ChildStdout,
+    frames: Frames,
+}
+
+impl Reports {
+    fn new(from: ChildStdout) -> Self {
+        Self {
+            from,
+            frames: Frames::default(),
+        }
+    }
+
+    /// Waits for the next report. Nothing is lost where this is dropped.
+    async fn next(&mut self) -> Result<Report, String> {
+        loop {
+            let broken = |error: FrameError| format!("its process breaks the framing: {error}");
+            if let Some(report) = self.frames.report().map_err(broken)? {
+                return Ok(report);
+            }
+            self.frames.received.reserve(READ_SIZE);
+            match self.from.read_buf(&mut self.frames.received).await {
+                Ok(0) => return Err("its process ended".to_owned()),
+                Ok(_) => {}
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+/// Connections of one process.
+struct Connections {
+    gate: Gate,
+    orders: mpsc::Sender<Order>,
+    open: BTreeMap<i32, Open>,
+    tasks: JoinSet<()>,
+}
+
+struct Open {
+    peer: SocketAddr,
+    packets: mpsc::Sender<Bytes>,
+}
+
+impl Connections {
+    async fn handle(&mut self, report: Report) {
+        match report {
+            Report::Asked {
+                id,
+                peer,
+                stream_id,
+            } => {
+                let order = self.judge(id, peer, &stream_id);
+                self.order(order).await;
+            }
+            Report::Opened {
+                id,
+                peer,
+                stream_id,
+                latency_ms,
+            } => {
+                tracing::debug!("SRT from {peer}: connected, latency {latency_ms} ms");
+                let (packets, waiting) = mpsc::channel(MAX_WAITING as usize);
+                self.open.insert(id, Open { peer, packets });
+                let connection = Connection {
+                    id,
+                    peer,
+                    stream_id,
+                    packets: waiting,
+                    orders: self.orders.clone(),
+                };
+                self.tasks.spawn(connection.attend(self.gate.clone()));
+            }
+            Report::Octets { id, payload } => {
+                let Some(open) = self.open.get(&id) else {
+                    return;
+                };
+                if let Err(mpsc::error::TrySendError::Full(_)) = open.packets.try_send(payload) {
+                    self.break_off(id, "sent packets beyond its credit");
+                    self.order(Order::Close { id }).await;
+                }
+            }
+            Report::Closed { id, why } => match why {
+                Closed::Stalled => self.break_off(id, "nobody read it for 5 s"),
+                Closed::Ended(why) => {
+                    if let Some(open) = self.open.remove(&id) {
+                        tracing::debug!("SRT from {}: ended: {why}", open.peer);
+                    }
+                }
+            },
+            Report::Listening { .. } | Report::Failed { .. } => {}
+        }
+    }
+
+    /// Decides on a handshake at once, as all connections wait for it. Whether a name that is taken becomes free shows once it is open.
+    fn judge(&self, id: i32, peer: SocketAddr, stream_id: &str) -> Order {
+        let (path, key) = wanted(stream_id);
+        match self.gate.check(path, key) {
+            Ok(()) => Order::Accept { id },
+            Err(why) => {
+                let code = code(&why);
+                self.gate.refuse(PROTOCOL, peer, why);
+                Order::Reject { id, code }
+            }
+        }
+    }
+
+    fn break_off(&mut self, id: i32, why: &str) {
+        if let Some(open) = self.open.remove(&id) {
+            let why = Refusal::Malformed(why.to_owned());
+            self.gate.refuse(PROTOCOL, open.peer, why);
+        }
+    }
+
+    async fn order(&self, order: Order) {
+        // Of a listener that is gone, its reports say so.
+        let _ = self.orders.send(order).await;
+    }
+}
+
+/// A connection from its handshake to its end.
+struct Connection {
+    id: i32,
+    peer: SocketAddr,
+    stream_id: String,
+    packets: mpsc::Receiver<Bytes>,
+    orders: mpsc::Sender<Order>,
+}
+
+impl Connection {
+    async fn attend(mut self, gate: Gate) {
+        let (path, key) = wanted(&self.stream_id);
+        match gate.admit(path, key).await {
+            Ok(admitted) => {
+                let (ours, theirs) = tokio::io::duplex(BUFFERED);
+                let pushed = Pushed {
+                    admitted,
+                    octets: Box::new(theirs),
+                    container: Container::MpegTs,
+                    protocol: PROTOCOL,
+                    from: self.peer,
+                    seen: None,
+                };
+                if gate.hand_over(pushed).await {
+                    self.carry(ours).await;
+                }
+            }
+            Err(why) => gate.refuse(PROTOCOL, self.peer, why),
+        }
+        let id = self.id;
+        // A listener that is gone has closed it.
+        let _ = self.orders.send(Order::Close { id }).await;
+    }
+
+    /// Carries packets until the pusher leaves or nobody reads them any more.
+    async fn carry(&mut self, to: tokio::io::DuplexStream) {
+        let (mut unread, mut to) = tokio::io::split(to);
+        let mut room = MAX_WAITING;
+        loop {
+            if room >= GRANT {
+                let (id, packets) = (self.id, core::mem::take(&mut room));
+                if self
+                    .orders
+                    .send(Order::Credit { id, packets })
+                    .await
+                    .is_err()
+                {
+                    return;
+                }
+            }
+            tokio::select! {
+                packet = self.packets.recv() => {
+                    let Some(packet) = packet else { return };
+                    room += 1;
+                    if to.write_all(&packet).await.is_err() {
+                        return;
+                    }
+                }
+                // Nothing is ever sent this way: it ends when the other end is dropped.
+                _ = unread.read_u8() => return,
+            }
+        }
+    }
 }
 
 /// The name and the key in a stream id.
@@ -147,12 +432,12 @@ fn field<'a>(mut fields: impl Iterator<Item = &'a str>, name: &str) -> Option<&'
 }
 
 /// The nearest of SRT's codes: it has no sentences.
-const fn code(why: &Refusal) -> ServerRejectReason {
+const fn code(why: &Refusal) -> i32 {
     match why {
-        Refusal::Key => ServerRejectReason::Unauthorized,
-        Refusal::Name | Refusal::Codec(_) | Refusal::Malformed(_) => ServerRejectReason::BadRequest,
-        Refusal::Taken(_) => ServerRejectReason::Conflict,
-        Refusal::Full | Refusal::Names => ServerRejectReason::Overload,
+        Refusal::Key => reject::UNAUTHORIZED,
+        Refusal::Name | Refusal::Codec(_) | Refusal::Malformed(_) => reject::BAD_REQUEST,
+        Refusal::Taken(_) => reject::CONFLICT,
+        Refusal::Full | Refusal::Names => reject::OVERLOAD,
     }
 }
 
@@ -171,5 +456,80 @@ mod tests {
         ] {
             assert_eq!(wanted(id), (path, key));
         }
+    }
+
+    fn connections(key: Option<&str>) -> (Connections, mpsc::Receiver<Order>, Gate) {
+        let (gate, _) = Gate::new("/".parse().unwrap(), key);
+        let (orders, heard) = mpsc::channel(MAX_ORDERS);
+        let connections = Connections {
+            gate: gate.clone(),
+            orders,
+            open: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        };
+        (connections, heard, gate)
+    }
+
+    fn peer() -> SocketAddr {
+        "127.0.0.1:9".parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn handshakes_are_judged_by_their_stream_id() {
+        let (mut connections, mut orders, gate) = connections(Some("s"));
+        for (id, stream_id, order) in [
+            (1, "cam?key=s", Order::Accept { id: 1 }),
+            (2, "#!::r=cam,key=s", Order::Accept { id: 2 }),
+            (3, "cam?key=x", Order::Reject { id: 3, code: 1_401 }),
+            (4, "c@m?key=s", Order::Reject { id: 4, code: 1_400 }),
+        ] {
+            let stream_id = stream_id.to_owned();
+            let asked = Report::Asked {
+                id,
+                peer: peer(),
+                stream_id,
+            };
+            connections.handle(asked).await;
+            assert_eq!(orders.recv().await, Some(order));
+        }
+        let counters = gate.counters();
+        assert_eq!((counters.refused_key, counters.refused_name), (1, 1));
+        assert_eq!(counters.admitted, 0);
+    }
+
+    /// Nobody reads the first connection: it is closed, and the second one is not held up.
+    #[tokio::test]
+    async fn a_connection_that_nobody_reads_ends_alone() {
+        let (mut connections, mut orders, gate) = connections(None);
+        let mut heard = Vec::new();
+        for id in [1, 2] {
+            let (packets, waiting) = mpsc::channel(MAX_WAITING as usize);
+            let open = Open {
+                peer: peer(),
+                packets,
+            };
+            connections.open.insert(id, open);
+            heard.push(waiting);
+        }
+        let packet = |id| Report::Octets {
+            id,
+            payload: Bytes::from_static(b"media"),
+        };
+        for _ in 0..=MAX_WAITING {
+            connections.handle(packet(1)).await;
+        }
+        assert_eq!(orders.recv().await, Some(Order::Close { id: 1 }));
+        assert_eq!(gate.counters().malformed, 1);
+        // What comes late is nobody's.
+        connections.handle(packet(1)).await;
+        connections.handle(packet(2)).await;
+        assert_eq!(heard[1].recv().await.as_deref(), Some(&b"media"[..]));
+        let stalled = Report::Closed {
+            id: 2,
+            why: Closed::Stalled,
+        };
+        connections.handle(stalled).await;
+        assert_eq!(gate.counters().malformed, 2);
+        assert_eq!(heard[1].recv().await, None);
     }
 }

@@ -32,6 +32,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use crate::supervision::ListenerState;
 use crate::web_listener::{WebCounters, WebServer};
 use tables::Command;
 #[cfg(feature = "lab")]
@@ -209,6 +210,7 @@ struct Reported {
     trace: Option<Arc<TraceCounts>>,
     /// Web servers, by their addresses.
     web: Vec<(String, Arc<WebCounters>)>,
+    listeners: Vec<Arc<ListenerState>>,
     problems: BTreeMap<&'static str, Problem>,
 }
 
@@ -233,7 +235,13 @@ impl Telemetry {
 
     /// Reports on connections to a web server at `uri`, too.
     pub(crate) fn observe_web(&self, uri: String, counters: &Arc<WebCounters>) {
+        self.observe_listener(counters.listening());
         self.0.lock().web.push((uri, Arc::clone(counters)));
+    }
+
+    /// Reports on a listener that is started again when it ends, too.
+    pub(crate) fn observe_listener(&self, state: &Arc<ListenerState>) {
+        self.0.lock().listeners.push(Arc::clone(state));
     }
 
     /// All figures, as Prometheus reads them.
@@ -247,6 +255,7 @@ impl Telemetry {
                 .iter()
                 .map(|(uri, counters)| counters.figures(uri));
             let web: Vec<_> = web.collect();
+            let listeners: Vec<_> = state.listeners.iter().map(|it| it.figures()).collect();
             #[cfg(feature = "lab")]
             let trace = state.trace.as_ref().map(|counts| counts.figures());
             #[cfg(not(feature = "lab"))]
@@ -256,6 +265,7 @@ impl Telemetry {
                 "node": node.and_then(Result::ok).map(with_all_reasons),
                 "own": state.figures,
                 "web": { "servers": web },
+                "supervised": { "listeners": listeners },
                 "trace": trace,
             })
         };
@@ -308,6 +318,8 @@ impl Telemetry {
             }
             Some(_) => {}
         }
+        let listeners = state.listeners.iter();
+        problems.extend(listeners.filter_map(|listener| listener.problem()));
         let current = |problem: &&Problem| problem.until.is_none_or(|until| now < until);
         let current = state.problems.values().filter(current);
         problems.extend(current.map(|problem| problem.text.clone()));
@@ -321,7 +333,7 @@ impl Telemetry {
             )
         })?;
         let address = listener.local_addr()?;
-        let counters = Arc::<WebCounters>::default();
+        let counters = WebCounters::new("metrics");
         let router = self.router();
         let router = match address.ip().is_loopback() {
             true => router.layer(middleware::from_fn_with_state(Arc::clone(&counters), admit)),
@@ -386,6 +398,44 @@ async fn admit(State(counters): State<Arc<WebCounters>>, request: Request, next:
         Err(refusal) => {
             counters.refused_foreign();
             (refusal.status(), format!("{refusal}\n")).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn telemetry() -> Telemetry {
+        let shared = Shared {
+            command: &tables::SERVE,
+            state: Mutex::default(),
+        };
+        shared.lock().written_at = Some(Clock::new().now());
+        Telemetry(Arc::new(shared))
+    }
+
+    #[tokio::test]
+    async fn health_is_unavailable_while_a_listener_is_down() {
+        let telemetry = telemetry();
+        let state = ListenerState::new("srt");
+        telemetry.observe_listener(&state);
+        assert_eq!(telemetry.health().await.status(), StatusCode::OK);
+        state.set_down("killed");
+        let health = telemetry.health().await;
+        assert_eq!(health.status(), StatusCode::SERVICE_UNAVAILABLE);
+        let body = axum::body::to_bytes(health.into_body(), 1_024).await;
+        assert_eq!(body.unwrap(), "the srt listener is down: killed\n");
+        state.set_up();
+        assert_eq!(telemetry.health().await.status(), StatusCode::OK);
+        let metrics = telemetry.metrics().await.into_body();
+        let body = axum::body::to_bytes(metrics, 1 << 20).await.unwrap();
+        let text = String::from_utf8(body.to_vec()).unwrap();
+        for line in [
+            "namecast_listener_restarts_total{listener=\"srt\"} 1\n",
+            "namecast_listener_up{listener=\"srt\"} 1.0\n",
+        ] {
+            assert!(text.contains(line), "{text}");
         }
     }
 }

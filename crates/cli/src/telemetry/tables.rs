@@ -53,10 +53,11 @@ pub(crate) static PING: Command = command("ping", &[PINGS]);
 pub(crate) static IMPAIR: Command = command("impair", &[RELAY]);
 
 /// What every command has: its health, and a node.
-pub(super) static COMMON: [Table; 4] = [
+pub(super) static COMMON: [Table; 5] = [
     table("", "health", HEALTH),
     table("", "node", NODE),
     table("web_", "web", WEB),
+    table("", "supervised", SUPERVISED),
     table("trace_", "trace", TRACED),
 ];
 const PUBLISHER: Table = table("publisher_", "own", PUBLISHED);
@@ -99,6 +100,12 @@ const TRACED: &[Metric] = &[
     (Counter, "frames", "missed outcome=missed", ""),
     (Counter, "frames", "beyond outcome=beyond_size", ""),
     (Counter, "frames", "failed outcome=failed", ""),
+];
+
+#[rustfmt::skip]
+const SUPERVISED: &[Metric] = &[
+    (Gauge, "listener_up", "listeners[listener=listener].up", "Whether a listener of the command listens"),
+    (Counter, "listener_restarts", "listeners[listener=listener].restarts", "Times that a listener was started again after it had ended"),
 ];
 
 #[rustfmt::skip]

@@ -69,6 +69,8 @@ impl Outlet {
         #[cfg(feature = "whip")]
         let whip = super::whip::listen(gate, arguments).await?;
         #[cfg(feature = "whip")]
+        stats.telemetry().observe_listener(whip.state());
+        #[cfg(feature = "whip")]
         let pushes = whip.router();
         #[cfg(not(feature = "whip"))]
         let (pushes, _) = (axum::Router::new(), gate);

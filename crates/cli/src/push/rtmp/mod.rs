@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Admitted, FIRST_FRAME, Gate, Pushed, Refusal, Seen};
+use crate::supervision::{ListenerState, keep_running};
 pub use session::RtmpError;
 use session::{Session, SessionEvent};
 
@@ -48,15 +49,26 @@ pub struct RtmpListener {
 }
 
 impl RtmpListener {
-    /// Listens at `address`, and admits through `gate`.
+    /// Listens at `address`, and admits through `gate`. What becomes of the listener is in `state`.
     ///
     /// # Errors
     /// If the address cannot be had.
-    pub async fn bind(address: SocketAddr, gate: Gate) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
+    pub async fn bind(
+        address: SocketAddr,
+        gate: Gate,
+        state: Arc<ListenerState>,
+    ) -> io::Result<Self> {
+        let listener = Arc::new(TcpListener::bind(address).await?);
         let address = listener.local_addr()?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, gate));
+        tasks.spawn(keep_running(Arc::clone(&state), move || {
+            let (listener, gate) = (Arc::clone(&listener), gate.clone());
+            let state = Arc::clone(&state);
+            async move {
+                state.set_up();
+                accept(&listener, gate).await
+            }
+        }));
         Ok(Self {
             address,
             _tasks: tasks,
@@ -69,7 +81,7 @@ impl RtmpListener {
     }
 }
 
-async fn accept(listener: TcpListener, gate: Gate) {
+async fn accept(listener: &TcpListener, gate: Gate) -> ! {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -364,6 +376,25 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervision::until_restarted;
+
+    #[tokio::test]
+    async fn a_listener_whose_task_panicked_accepts_again() {
+        let (gate, _) = Gate::new("/".parse().unwrap(), None);
+        let state = ListenerState::new("rtmp");
+        let address = "127.0.0.1:0".parse().unwrap();
+        let listener = RtmpListener::bind(address, gate.clone(), Arc::clone(&state));
+        let listener = listener.await.unwrap();
+        for restarts in 0..=2 {
+            until_restarted(&state, restarts).await;
+            let mut stream = TcpStream::connect(listener.address()).await.unwrap();
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            while gate.counters().malformed <= restarts {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            state.inject_fault();
+        }
+    }
 
     /// As OBS, ffmpeg and GStreamer part an address.
     #[test]

@@ -25,6 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Gate;
+use crate::supervision::{ListenerState, keep_running, panicked};
 
 /// How people see the protocol named.
 const PROTOCOL: &str = "WHIP";
@@ -44,6 +45,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A listener for pushers by WHIP. Dropping it closes its sockets once its sessions have ended.
 pub struct Whip {
     shared: Arc<Shared>,
+    state: Arc<ListenerState>,
     _reading: JoinSet<()>,
 }
 
@@ -95,14 +97,22 @@ impl Whip {
             sockets: sockets?,
             routes: Mutex::default(),
         });
+        let state = ListenerState::new("whip");
         let mut reading = JoinSet::new();
-        for index in 0..shared.sockets.len() {
-            reading.spawn(read(Arc::clone(&shared), index));
-        }
+        let (all, of_task) = (Arc::clone(&shared), Arc::clone(&state));
+        reading.spawn(keep_running(Arc::clone(&state), move || {
+            read_all(Arc::clone(&all), Arc::clone(&of_task))
+        }));
         Ok(Self {
             shared,
+            state,
             _reading: reading,
         })
+    }
+
+    /// Whether its sockets are read.
+    pub fn state(&self) -> &Arc<ListenerState> {
+        &self.state
     }
 
     /// UDP port that pushers reach.
@@ -128,6 +138,19 @@ async fn bind(addresses: &[IpAddr], port: u16) -> io::Result<Vec<(SocketAddr, Ud
         sockets.push((socket.local_addr()?, socket));
     }
     Ok(sockets)
+}
+
+/// Reads all sockets until reading one of them fails.
+async fn read_all(shared: Arc<Shared>, state: Arc<ListenerState>) -> String {
+    let mut reading = JoinSet::new();
+    for index in 0..shared.sockets.len() {
+        reading.spawn(read(Arc::clone(&shared), index));
+    }
+    state.set_up();
+    match reading.join_next().await {
+        Some(Err(error)) => panicked(error),
+        Some(Ok(())) | None => "it has no socket".to_owned(),
+    }
 }
 
 async fn read(shared: Arc<Shared>, index: usize) {
@@ -207,6 +230,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervision::until_restarted;
 
     fn binding(user_fragment: &str) -> Vec<u8> {
         let name = format!("{user_fragment}:theirs");
@@ -222,6 +246,26 @@ mod tests {
         octets.extend([0, 0x24, 0, 4, 1, 2, 3, 4, 0, 8, 0, 20]);
         octets.resize(20 + length, 9);
         octets
+    }
+
+    #[tokio::test]
+    async fn sockets_are_read_again_after_a_panic() {
+        let (gate, _) = Gate::new("/".parse().unwrap(), None);
+        let address: IpAddr = "127.0.0.1".parse().unwrap();
+        let whip = Whip::listen(gate, &[address], 0).await.unwrap();
+        let credentials = Credentials {
+            user_fragment: "abcd".to_owned(),
+            password: String::new(),
+        };
+        let mut inputs = whip.shared.lock().add("1", &credentials);
+        let pusher = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        pusher.connect((address, whip.udp_port())).await.unwrap();
+        for restarts in 0..=2 {
+            until_restarted(whip.state(), restarts).await;
+            pusher.send(&binding("abcd")).await.unwrap();
+            assert!(matches!(inputs.recv().await, Some(Input::Datagram { .. })));
+            whip.state().inject_fault();
+        }
     }
 
     #[test]

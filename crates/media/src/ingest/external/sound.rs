@@ -15,28 +15,33 @@ const OPUS_RATE: u32 = 48_000;
 /// Samples of a usual Opus packet.
 const OPUS_PACKET: u32 = 960;
 
-/// Octets before the sound in a packet of AAC, if it has a header of its own: ADTS, ISO/IEC 14496-3, 1.A.2.
-fn adts_header(packet: &[u8]) -> Option<usize> {
-    let [0xff, second, _, _, _, _, blocks, ..] = packet else {
+/// A packet of AAC with a header of its own: ADTS, ISO/IEC 14496-3, 1.A.2.
+struct Adts<'a> {
+    /// The AudioSpecificConfig that the header stands for.
+    description: [u8; 2],
+    sound: &'a [u8],
+}
+
+/// Returns the parts of a packet that begins with a whole header.
+fn adts(packet: &[u8]) -> Option<Adts<'_>> {
+    let [0xff, second, third, fourth, _, _, blocks, ..] = *packet else {
         return None;
     };
     // Sync word and layer; one block of sound.
     let is_header = second & 0xf6 == 0xf0 && blocks & 3 == 0;
-    is_header.then_some(if second & 1 == 1 { 7 } else { 9 })
-}
-
-/// The AudioSpecificConfig that an ADTS header stands for.
-fn described_by(header: &[u8]) -> [u8; 2] {
-    let kind = (header[2] >> 6) + 1;
-    let rate = header[2] >> 2 & 0xf;
-    let channels = (header[2] & 1) << 2 | header[3] >> 6;
-    [kind << 3 | rate >> 1, (rate & 1) << 7 | channels << 3]
+    // Without a checksum 7 octets, with one 9.
+    let sound = packet.get(if second & 1 == 1 { 7 } else { 9 }..)?;
+    let kind = (third >> 6) + 1;
+    let rate = third >> 2 & 0xf;
+    let channels = (third & 1) << 2 | fourth >> 6;
+    let description = [kind << 3 | rate >> 1, (rate & 1) << 7 | channels << 3];
+    is_header.then_some(Adts { description, sound })
 }
 
 /// The sound of one packet, without a header of its own.
 pub(super) fn bare(packet: &Bytes, copied: &CopiedAudio) -> Bytes {
-    match adts_header(packet) {
-        Some(header) if copied.codec == CopiedAudio::AAC => packet.slice(header..),
+    match adts(packet) {
+        Some(adts) if copied.codec == CopiedAudio::AAC => packet.slice_ref(adts.sound),
         _ => packet.clone(),
     }
 }
@@ -86,8 +91,8 @@ pub(super) fn decodes_from_nut(stream: &NutStream) -> bool {
 
 /// AAC that is decoded everywhere: low complexity, or that with one of its two extensions.
 fn aac(stream: &NutStream, first: Option<&&Bytes>) -> Option<CopiedAudio> {
-    let description = match first.filter(|packet| adts_header(packet).is_some()) {
-        Some(packet) => Bytes::copy_from_slice(&described_by(packet)),
+    let description = match first.and_then(|packet| adts(packet)) {
+        Some(adts) => Bytes::copy_from_slice(&adts.description),
         None => stream.parameters.clone(),
     };
     let [head, second, ..] = description[..] else {
@@ -176,6 +181,27 @@ mod tests {
         let stripped = bare(&Bytes::from_static(ADTS), &sound);
         assert_eq!(stripped, &[0x21, 0x10][..]);
         assert_eq!(bare(&stripped, &sound), stripped);
+    }
+
+    /// A header that states a checksum has 9 octets: where the packet ends before, it is no header.
+    #[test]
+    fn a_header_that_is_cut_is_sound() {
+        let copied_sound = copied(1, &stream(b"mp4a", CONFIG, 2), &[]).unwrap();
+        let sound = copied_sound.copied.unwrap();
+        let with_checksum = [0xff, 0xf0, 0, 0, 0, 0, 0, 1, 2, 3];
+        for len in 0..9 {
+            let cut = Bytes::copy_from_slice(&with_checksum[..len]);
+            assert_eq!(bare(&cut, &sound), cut);
+        }
+        let whole = Bytes::copy_from_slice(&with_checksum);
+        assert_eq!(bare(&whole, &sound), &[3][..]);
+        let without_checksum = Bytes::from_static(&[0xff, 0xf1, 0, 0, 0, 0, 0]);
+        assert_eq!(bare(&without_checksum, &sound), &[][..]);
+        let cut = Packet {
+            payload: Bytes::copy_from_slice(&with_checksum[..7]),
+            ..packet(&[])
+        };
+        assert_eq!(copied(1, &stream(&[0xff, 0, 0, 0], &[], 2), &[cut]), None);
     }
 
     /// Mode 31 with one frame: 20 ms. Mode 16 with two: 5 ms. Mode 3 with three: 180 ms, which no packet has.

@@ -75,7 +75,7 @@ impl Srt {
                 Ok(Ok(Some(listener)))
             }
             Err(SrtError::NoLibrary(why)) if is_asked_for => bail!(why),
-            Err(SrtError::NoLibrary(why)) => Ok(Err(format!("No SRT: {why}"))),
+            Err(SrtError::NoLibrary(why)) => Ok(Err(why)),
             Err(error @ SrtError::Bind(_)) => Err(error).with_context(|| not_had("srt", address)),
             Err(error) => Err(error.into()),
         }

@@ -12,4 +12,5 @@ mod restarts;
 mod silence;
 mod stage;
 mod storms;
+mod strangers;
 mod studio;

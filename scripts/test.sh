@@ -30,9 +30,10 @@ failed=()
 
 step_lock() { cargo metadata --locked --format-version 1 >/dev/null; }
 step_format() { cargo fmt --all --check; }
+# As `cargo xtask` runs it, without waiting for what Cargo builds meanwhile.
 xtask() {
   [ "${has_xtask:-}" ] || cargo build --quiet --locked --package xtask || return 1
-  "$target/debug/xtask" "$@"
+  CARGO_MANIFEST_DIR=$PWD/xtask "$target/debug/xtask" "$@"
 }
 step_tidy() { xtask tidy; }
 # Its compilers have another target folder, so that it is built beside the rest.

@@ -19,7 +19,7 @@ use crate::{Application, Now, Output, face};
 
 /// Largest content of a segment: leaves 800 octets of a packet for name and signature.
 const MAX_SEGMENT_SIZE: usize = 8_000;
-/// Content of a segment by default: with its signature and names of 60 octets, three datagrams of 1400 octets take it, and four of 1172.
+/// Default content of a segment: with its signature and names of 60 octets it takes three datagrams of 1400 octets, or four of 1172.
 const SEGMENT_SIZE: usize = 3_800;
 /// How long caches may take an object for the newest whose name ends in a number, as that of a part of a series: it has one version.
 const NUMBERED_FRESHNESS: Duration = Duration::from_secs(3_600);

@@ -227,8 +227,8 @@ fn versioned() -> Name {
         .finish()
 }
 
-/// A datagram of 1400 octets holds 1374 of a packet, and 1146 if it has 1172: no fragment is short enough to be a waste of its headers,
-/// with link fields of 16 octets, and for names of 60 octets, which the key's name begins with, too.
+/// A datagram of 1400 octets carries 1374 octets of a packet, and one of 1172 carries 1146 (link headers: 26). A segment with names of up to
+/// 60 octets and link fields of 16 takes three or four of them, and the last is no small rest.
 #[test]
 fn segments_fill_the_datagrams_that_they_are_cut_to() {
     for length in [1, 60] {

@@ -1,8 +1,8 @@
 //! The listener's process: orders on standard input, reports on standard output, a thread for each connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -13,6 +13,8 @@ use crate::reject;
 
 /// Longest wait for the parent's answer on a handshake: all connections of the port wait meanwhile.
 const MAX_ASKING: Duration = Duration::from_millis(500);
+/// How often a listener for all addresses looks for new ones.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// Octets of orders read at once.
 const READ_SIZE: usize = 4_096;
 /// Stack of a connection's thread in octets.
@@ -80,39 +82,80 @@ fn obey(mut from: impl Read) -> Result<(), Refused> {
 
 struct Listener {
     library: &'static Library,
-    socket: Socket,
     listen: Listen,
     connections: Mutex<BTreeMap<i32, Arc<Credit>>>,
-    /// The parent's last answer, and for which handshake.
-    answer: Mutex<Option<(i32, Result<(), i32>)>>,
+    /// Handshakes that wait for the parent's answer.
+    asked: Mutex<BTreeMap<i32, Option<Result<(), i32>>>>,
     answered: Condvar,
 }
 
 impl Listener {
     fn start(listen: Listen) -> Result<Arc<Self>, Refused> {
         let library = Library::load()?;
-        let socket = library.socket().map_err(Refused::internal)?;
-        configure(library, socket, &listen).map_err(Refused::internal)?;
-        let refused = |error: io::Error| Refused {
-            cause: Failure::Bind,
-            text: error.to_string(),
-        };
-        let address = library.bind(socket, listen.address).map_err(refused)?;
         let listener = Arc::new(Self {
             library,
-            socket,
             listen,
             connections: Mutex::default(),
-            answer: Mutex::default(),
+            asked: Mutex::default(),
             answered: Condvar::new(),
         });
         let asking = Arc::clone(&listener);
-        let hook = move |handshake: &Handshake| asking.decide(handshake);
-        library.listen(socket, Box::new(hook)).map_err(refused)?;
+        library.decide_by(Box::new(move |handshake| asking.decide(handshake)));
+        let mut address = listener.listen.address;
+        let mut bound = BTreeSet::new();
+        let mut refused = None;
+        for ip in addresses(address.ip()) {
+            match listener.bind(ip, address.port()) {
+                Ok(at) => {
+                    address.set_port(at.port());
+                    bound.insert(ip);
+                }
+                // An address that is still being checked is bound later.
+                Err(error) => {
+                    eprintln!("namecast srt-listener: {}: {error}", ip.at(address.port()));
+                    refused = Some(error.to_string());
+                }
+            }
+        }
+        if let Some(text) = refused.filter(|_| bound.is_empty()) {
+            return Err(Refused {
+                cause: Failure::Bind,
+                text,
+            });
+        }
         send(&Report::Listening { address }.frame());
-        let accepting = Arc::clone(&listener);
-        thread::spawn(move || accepting.accept());
+        if address.ip().is_unspecified() {
+            let listener = Arc::clone(&listener);
+            thread::spawn(move || listener.follow(bound, address));
+        }
         Ok(listener)
+    }
+
+    /// Listens at one address of this machine. Answers leave from there, which those of a socket for all addresses might not.
+    fn bind(self: &Arc<Self>, ip: Local, port: u16) -> io::Result<SocketAddr> {
+        let socket = self.library.socket()?;
+        let bound = configure(self.library, socket, &self.listen)
+            .and_then(|()| self.library.bind(socket, ip.at(port)))
+            .and_then(|address| self.library.listen(socket).map(|()| address));
+        if bound.is_err() {
+            self.library.close(socket);
+        }
+        let accepting = Arc::clone(self);
+        let address = bound?;
+        thread::spawn(move || accepting.accept(socket));
+        Ok(address)
+    }
+
+    /// Listens at addresses that the machine gets later, too.
+    fn follow(self: &Arc<Self>, mut bound: BTreeSet<Local>, address: SocketAddr) {
+        loop {
+            thread::sleep(LOOK_INTERVAL);
+            for ip in addresses(address.ip()) {
+                if !bound.contains(&ip) && self.bind(ip, address.port()).is_ok() {
+                    bound.insert(ip);
+                }
+            }
+        }
     }
 
     fn obey(&self, order: Order) {
@@ -136,8 +179,10 @@ impl Listener {
     }
 
     fn take_answer(&self, id: i32, answer: Result<(), i32>) {
-        *lock(&self.answer) = Some((id, answer));
-        self.answered.notify_all();
+        if let Some(waiting) = lock(&self.asked).get_mut(&id) {
+            *waiting = Some(answer);
+            self.answered.notify_all();
+        }
     }
 
     /// Asks the parent about a handshake.
@@ -146,27 +191,23 @@ impl Listener {
             return Err(reject::OVERLOAD);
         }
         let id = handshake.socket.0;
-        let asked = Report::Asked {
+        let question = Report::Asked {
             id,
             peer: handshake.peer,
             stream_id: handshake.stream_id.clone(),
         };
-        send(&asked.frame());
-        let is_open = |answer: &mut Option<(i32, _)>| answer.is_none_or(|(of, _)| of != id);
-        let answer = lock(&self.answer);
-        let waited = self
-            .answered
-            .wait_timeout_while(answer, MAX_ASKING, is_open);
-        let (mut answer, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        match answer.take() {
-            Some((of, answer)) if of == id => answer,
-            _ => Err(reject::OVERLOAD),
-        }
+        lock(&self.asked).insert(id, None);
+        send(&question.frame());
+        let is_open = |asked: &mut BTreeMap<i32, Option<_>>| matches!(asked.get(&id), Some(None));
+        let asked = lock(&self.asked);
+        let waited = self.answered.wait_timeout_while(asked, MAX_ASKING, is_open);
+        let (mut asked, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        asked.remove(&id).flatten().unwrap_or(Err(reject::OVERLOAD))
     }
 
-    fn accept(self: &Arc<Self>) {
+    fn accept(self: &Arc<Self>, listening: Socket) {
         loop {
-            match self.library.accept(self.socket) {
+            match self.library.accept(listening) {
                 Ok((socket, peer)) => {
                     if let Err(error) = self.open(socket, peer) {
                         eprintln!("namecast srt-listener: connection from {peer}: {error}");
@@ -221,6 +262,42 @@ impl Listener {
             }
         }
     }
+}
+
+/// An address of this machine, with the interface that a link-local one is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Local(IpAddr, u32);
+
+impl Local {
+    fn at(self, port: u16) -> SocketAddr {
+        match self.0 {
+            IpAddr::V4(ip) => (ip, port).into(),
+            IpAddr::V6(ip) => SocketAddrV6::new(ip, port, 0, self.1).into(),
+        }
+    }
+}
+
+/// The addresses that `ip` stands for: of this machine, for `0.0.0.0` those of IPv4 and for `::` all; otherwise itself.
+fn addresses(ip: IpAddr) -> Vec<Local> {
+    let alone = vec![Local(ip, 0)];
+    if !ip.is_unspecified() {
+        return alone;
+    }
+    let found = if_addrs::get_if_addrs().unwrap_or_default();
+    let meant = found.iter().filter(|it| ip.is_ipv6() || it.ip().is_ipv4());
+    let found: BTreeSet<Local> = meant.map(local).collect();
+    match found.is_empty() {
+        true => alone,
+        false => found.into_iter().collect(),
+    }
+}
+
+fn local(interface: &if_addrs::Interface) -> Local {
+    let scope = match interface.ip() {
+        IpAddr::V6(ip) if ip.is_unicast_link_local() => interface.index.unwrap_or_default(),
+        _ => 0,
+    };
+    Local(interface.ip(), scope)
 }
 
 fn configure(library: &Library, socket: Socket, listen: &Listen) -> io::Result<()> {
@@ -305,6 +382,22 @@ mod tests {
         assert!(!credit.take(NOT_AT_ALL));
         credit.close();
         assert!(credit.take(Duration::MAX));
+    }
+
+    #[test]
+    fn all_addresses_are_those_of_the_machine() {
+        let of = |ip: &str| addresses(ip.parse().unwrap());
+        let here = |ip: &str| Local(ip.parse().unwrap(), 0);
+        assert_eq!(of("192.0.2.1"), [here("192.0.2.1")]);
+        let all = of("0.0.0.0");
+        assert!(all.contains(&here("127.0.0.1")));
+        assert!(
+            all.iter()
+                .all(|Local(ip, _)| ip.is_ipv4() && !ip.is_unspecified())
+        );
+        assert!(of("::").contains(&here("127.0.0.1")));
+        let link_local = Local("fe80::1".parse().unwrap(), 3);
+        assert_eq!(link_local.at(9_000).to_string(), "[fe80::1%3]:9000");
     }
 
     #[test]

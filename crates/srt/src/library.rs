@@ -211,10 +211,14 @@ impl Library {
             .map(|(_, address)| address)
     }
 
-    /// Listens, and has `hook` decide on handshakes on a thread of libsrt; once in a process.
-    pub(crate) fn listen(&'static self, socket: Socket, hook: Hook) -> io::Result<()> {
+    /// Has `hook` decide on handshakes, on threads of libsrt; once in a process.
+    pub(crate) fn decide_by(&'static self, hook: Hook) {
         let is_first = HOOK.set((self, hook)).is_ok();
         assert!(is_first, "a process has one listener");
+    }
+
+    /// Listens.
+    pub(crate) fn listen(&self, socket: Socket) -> io::Result<()> {
         // SAFETY: `decide` is as `srt.h` wants it, and needs no opaque value.
         let set = unsafe { (self.0.srt_listen_callback)(socket.0, decide, core::ptr::null_mut()) };
         self.check(set)?;

@@ -89,7 +89,8 @@ impl Connect {
     fn named(&self) -> anyhow::Result<Option<Named>> {
         let own = places::home().map(|home| home.join(".ndn/client.conf"));
         let files = own.into_iter().chain(SYSTEM_FILES.map(PathBuf::from));
-        let variable = places::set(VARIABLE).map(|value| value.to_string_lossy().into_owned());
+        let variable =
+            places::environment(VARIABLE).map(|value| value.to_string_lossy().into_owned());
         named(self.connect.as_ref(), variable.as_deref(), files)
     }
 }

@@ -1,10 +1,9 @@
 //! Where things of this user are kept.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Context;
-pub(crate) use namecast_net::home;
+pub(crate) use namecast_net::{environment, home};
 
 use crate::network_namespace;
 
@@ -16,7 +15,7 @@ pub(crate) fn data_directory() -> anyhow::Result<PathBuf> {
 /// Where a configuration file may lie, the user's own first: `$XDG_CONFIG_HOME/namecast`, or below `~/.config`, and
 /// `/etc/namecast`.
 pub(crate) fn configuration(file: &str) -> impl Iterator<Item = PathBuf> {
-    let own = set("XDG_CONFIG_HOME").map(PathBuf::from);
+    let own = environment("XDG_CONFIG_HOME").map(PathBuf::from);
     let own = own.or_else(|| home().map(|home| home.join(".config")));
     let places = own.into_iter().chain([PathBuf::from("/etc")]);
     places.map(move |place| place.join("namecast").join(file))
@@ -25,7 +24,7 @@ pub(crate) fn configuration(file: &str) -> impl Iterator<Item = PathBuf> {
 /// Where a forwarder of this user listens, unless it is told otherwise: `$XDG_RUNTIME_DIR/namecast/forwarder.sock`, or in
 /// the data directory.
 pub(crate) fn forwarder_socket() -> anyhow::Result<PathBuf> {
-    let directory = match set("XDG_RUNTIME_DIR") {
+    let directory = match environment("XDG_RUNTIME_DIR") {
         Some(runtime) => PathBuf::from(runtime).join("namecast"),
         None => data_directory()?,
     };
@@ -37,9 +36,4 @@ pub(crate) fn forwarder_socket_of_network() -> Option<PathBuf> {
     let number = network_namespace::own()?;
     let usual = forwarder_socket().ok()?;
     Some(usual.with_file_name(format!("forwarder-net{number}.sock")))
-}
-
-/// An environment variable, if it is set to something.
-pub(crate) fn set(variable: &str) -> Option<OsString> {
-    std::env::var_os(variable).filter(|value| !value.is_empty())
 }

@@ -50,7 +50,7 @@ pub use node::{
     FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
     Node, NodeError, NodeStatus, Persistency, RouteStatus, TracedFrame, TrafficStatus,
 };
-pub use private::{data_directory, home, make_private_directory};
+pub use private::{data_directory, environment, home, make_private_directory};
 pub use registration::Registration;
 pub use timer::Timer;
 pub use transport::{

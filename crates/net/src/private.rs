@@ -30,11 +30,13 @@ pub(crate) fn new_private_file() -> OpenOptions {
 /// `%LOCALAPPDATA%`. `None` if the environment names none of them.
 pub fn data_directory() -> Option<PathBuf> {
     let of_system = if cfg!(windows) {
-        set("LOCALAPPDATA")
+        environment("LOCALAPPDATA")
     } else {
         None
     };
-    let data = set("XDG_DATA_HOME").or(of_system).map(PathBuf::from);
+    let data = environment("XDG_DATA_HOME")
+        .or(of_system)
+        .map(PathBuf::from);
     let data = data.or_else(|| Some(home()?.join(".local/share")));
     Some(data?.join("namecast"))
 }
@@ -42,14 +44,14 @@ pub fn data_directory() -> Option<PathBuf> {
 /// Returns the user's home directory: `$HOME`, on Windows `%USERPROFILE%`.
 pub fn home() -> Option<PathBuf> {
     let of_system = if cfg!(windows) {
-        set("USERPROFILE")
+        environment("USERPROFILE")
     } else {
         None
     };
-    set("HOME").or(of_system).map(PathBuf::from)
+    environment("HOME").or(of_system).map(PathBuf::from)
 }
 
-/// Returns an environment variable, if it is set to something.
-fn set(variable: &str) -> Option<OsString> {
+/// Returns an environment variable; `None` if it is unset or empty.
+pub fn environment(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
 }

@@ -42,7 +42,7 @@ impl Shell {
         program: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let (pty, pts) = pty_process::open().context("the system gives no terminal")?;
-        let shell = crate::places::set("SHELL").map(PathBuf::from);
+        let shell = crate::places::environment("SHELL").map(PathBuf::from);
         let program = program.map(Path::to_owned).or(shell);
         let program = program.unwrap_or_else(|| "/bin/sh".into());
         let command = pty_process::Command::new(&program)

@@ -2,8 +2,8 @@
 //!
 //! Those of macOS and Windows follow ffmpeg's documentation and have not been tried on a machine.
 
-/// Names of a device: ffmpeg's format, and the device in it.
-type Device = (&'static str, &'static str);
+/// A device: ffmpeg's format, and the device's name in it.
+pub(crate) type Device = (&'static str, String);
 
 /// An operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl System {
     }
 
     /// Returns the device in `text`, such as `pulse:default`, if its format is one of `formats`.
-    pub(crate) fn named(text: &str, formats: &'static [&'static str]) -> Option<Named> {
+    pub(crate) fn named(text: &str, formats: &'static [&'static str]) -> Option<Device> {
         let (format, name) = text.split_once(':')?;
         let format = formats.iter().find(|known| **known == format)?;
         Some((format, name.to_owned()))
@@ -65,45 +65,40 @@ impl System {
     ///
     /// # Errors
     /// If it has to be named.
-    pub(crate) const fn camera(self) -> Result<Device, NoDefaultDevice> {
-        match self {
-            Self::Linux => Ok(("v4l2", "/dev/video0")),
-            Self::MacOs => Ok(("avfoundation", "default:none")),
-            Self::Windows => Err(NoDefaultDevice::Input("camera", "video")),
-        }
+    pub(crate) fn camera(self) -> Result<Device, NoDefaultDevice> {
+        let (format, name) = match self {
+            Self::Linux => ("v4l2", "/dev/video0"),
+            Self::MacOs => ("avfoundation", "default:none"),
+            Self::Windows => return Err(NoDefaultDevice::Input("camera", "video")),
+        };
+        Ok((format, name.to_owned()))
     }
 
     /// Returns the usual microphone.
     ///
     /// # Errors
     /// If it has to be named.
-    pub(crate) const fn microphone(self) -> Result<Device, NoDefaultDevice> {
-        match self {
-            Self::Linux => Ok(("alsa", "default")),
-            Self::MacOs => Ok(("avfoundation", "none:default")),
-            Self::Windows => Err(NoDefaultDevice::Input("microphone", "audio")),
-        }
+    pub(crate) fn microphone(self) -> Result<Device, NoDefaultDevice> {
+        let (format, name) = match self {
+            Self::Linux => ("alsa", "default"),
+            Self::MacOs => ("avfoundation", "none:default"),
+            Self::Windows => return Err(NoDefaultDevice::Input("microphone", "audio")),
+        };
+        Ok((format, name.to_owned()))
     }
 
     /// Returns the usual speaker.
     ///
     /// # Errors
     /// If ffmpeg cannot play.
-    pub(crate) const fn speaker(self) -> Result<Device, NoDefaultDevice> {
-        match self {
-            Self::Linux => Ok(("alsa", "default")),
-            Self::MacOs => Ok(("audiotoolbox", "default")),
-            Self::Windows => Err(NoDefaultDevice::Speaker),
-        }
+    pub(crate) fn speaker(self) -> Result<Device, NoDefaultDevice> {
+        let (format, name) = match self {
+            Self::Linux => ("alsa", "default"),
+            Self::MacOs => ("audiotoolbox", "default"),
+            Self::Windows => return Err(NoDefaultDevice::Speaker),
+        };
+        Ok((format, name.to_owned()))
     }
-}
-
-/// A device that somebody named.
-pub(crate) type Named = (&'static str, String);
-
-/// Turns a system's own device into one that somebody could have named.
-pub(crate) fn owned((format, name): Device) -> Named {
-    (format, name.to_owned())
 }
 
 #[cfg(test)]
@@ -112,11 +107,12 @@ mod tests {
 
     #[test]
     fn each_system_has_its_devices() {
-        assert_eq!(System::Linux.camera(), Ok(("v4l2", "/dev/video0")));
+        let device = |format, name: &str| Ok((format, name.to_owned()));
+        assert_eq!(System::Linux.camera(), device("v4l2", "/dev/video0"));
         let camera = System::MacOs.camera();
-        assert_eq!(camera, Ok(("avfoundation", "default:none")));
+        assert_eq!(camera, device("avfoundation", "default:none"));
         let microphone = System::MacOs.microphone();
-        assert_eq!(microphone, Ok(("avfoundation", "none:default")));
+        assert_eq!(microphone, device("avfoundation", "none:default"));
         let named = |system: System, text| System::named(text, system.formats());
         assert_eq!(
             named(System::Windows, "dshow:video=Integrated Camera"),

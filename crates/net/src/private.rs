@@ -29,26 +29,21 @@ pub(crate) fn new_private_file() -> OpenOptions {
 /// Returns where this program keeps data of this machine's user: `namecast` below `$XDG_DATA_HOME`, `~/.local/share`, or on Windows
 /// `%LOCALAPPDATA%`. `None` if the environment names none of them.
 pub fn data_directory() -> Option<PathBuf> {
-    let of_system = if cfg!(windows) {
-        environment("LOCALAPPDATA")
-    } else {
-        None
-    };
-    let data = environment("XDG_DATA_HOME")
-        .or(of_system)
-        .map(PathBuf::from);
+    let data = environment("XDG_DATA_HOME").or_else(|| of_windows("LOCALAPPDATA"));
+    let data = data.map(PathBuf::from);
     let data = data.or_else(|| Some(home()?.join(".local/share")));
     Some(data?.join("namecast"))
 }
 
 /// Returns the user's home directory: `$HOME`, on Windows `%USERPROFILE%`.
 pub fn home() -> Option<PathBuf> {
-    let of_system = if cfg!(windows) {
-        environment("USERPROFILE")
-    } else {
-        None
-    };
-    environment("HOME").or(of_system).map(PathBuf::from)
+    let home = environment("HOME").or_else(|| of_windows("USERPROFILE"));
+    home.map(PathBuf::from)
+}
+
+/// Returns an environment variable that means something on Windows only.
+fn of_windows(variable: &str) -> Option<OsString> {
+    environment(variable).filter(|_| cfg!(windows))
 }
 
 /// Returns an environment variable; `None` if it is unset or empty.

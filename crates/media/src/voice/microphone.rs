@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::PACKET;
 use crate::clock;
 use crate::ingest::IngestError;
-use crate::ingest::ffmpeg::{Process, check, pipe_url, words};
+use crate::ingest::ffmpeg::{Process, check, local, pipe_url, words};
 use crate::ingest::source::Input;
 use crate::nut::NutReader;
 
@@ -94,11 +94,7 @@ fn source(input: &Input) -> Result<Vec<OsString>, IngestError> {
         Input::Test => with("-f lavfi", TONE.into()),
         Input::Device("v4l2", _) => return Err(IngestError::NoSound(input.to_string())),
         Input::Device(format, name) => with(&format!("-fflags nobuffer -f {format}"), name.into()),
-        Input::File(path) => {
-            let mut name = OsString::from("file:");
-            name.push(path);
-            with("", name)
-        }
+        Input::File(path) => with("", local(path)),
         Input::Address(address) => with("-fflags nobuffer", address.into()),
         Input::StandardInput => with("", "pipe:0".into()),
         Input::Pipe(_) => return Err(IngestError::NoSound(input.to_string())),

@@ -11,9 +11,9 @@ use std::thread::{self, JoinHandle};
 use bytes::Bytes;
 
 use super::{Frame, PACKET};
-use crate::devices::{NoDefaultDevice, System, owned};
+use crate::devices::{NoDefaultDevice, System};
 use crate::ingest::IngestError;
-use crate::ingest::ffmpeg::{Process, words};
+use crate::ingest::ffmpeg::{Process, local, words};
 use crate::nut::writer::{file_header, opus_head, put_frame};
 use crate::nut::{NutClass, NutStream};
 
@@ -44,7 +44,7 @@ impl FromStr for Sink {
         let device = |(format, name)| Self::Device(format, name);
         Ok(match text {
             "none" => Self::Nowhere,
-            "speaker" => device(owned(System::HERE.speaker()?)),
+            "speaker" => device(System::HERE.speaker()?),
             _ => System::named(text, System::HERE.speaker_formats())
                 .map_or_else(|| Self::File(text.into()), device),
         })
@@ -84,9 +84,7 @@ impl Speaker {
                 words(&options).chain([name.into()]).collect()
             }
             Sink::File(path) => {
-                let mut name = OsString::from("file:");
-                name.push(path);
-                vec!["-y".into(), name]
+                vec!["-y".into(), local(path)]
             }
         };
         let decoding = "-probesize 32 -analyzeduration 0 -fflags nobuffer -f nut -c:a libopus -i pipe:0 -flush_packets 1";

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use namecast_units::Timestamp;
 
 use super::IngestError;
-use crate::devices::{NoDefaultDevice, System, owned};
+use crate::devices::{NoDefaultDevice, System};
 
 /// What to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl FromStr for Input {
         let device = |(format, name)| Self::Device(format, name);
         Ok(match text {
             "test" => Self::Test,
-            "camera" => device(owned(System::HERE.camera()?)),
-            "microphone" => device(owned(System::HERE.microphone()?)),
+            "camera" => device(System::HERE.camera()?),
+            "microphone" => device(System::HERE.microphone()?),
             "-" => Self::StandardInput,
             _ if text.starts_with("/dev/video") => Self::Device("v4l2", text.to_owned()),
             _ if text.contains("://") => Self::Address(text.to_owned()),

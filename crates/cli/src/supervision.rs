@@ -89,14 +89,16 @@ impl ListenerState {
     }
 }
 
-/// Runs what `listen` returns, and again after it ended or panicked. It returns why it ended, and calls [`ListenerState::set_up`]
-/// once it listens.
-pub async fn keep_running<F>(state: Arc<ListenerState>, mut listen: impl FnMut() -> F)
-where
+/// Runs the listener that `listen` returns, and again after it ended or panicked. It returns why it ended, and calls
+/// [`ListenerState::set_up`] of the state that it gets once it listens.
+pub async fn keep_running<F>(
+    state: Arc<ListenerState>,
+    mut listen: impl FnMut(Arc<ListenerState>) -> F,
+) where
     F: Future<Output = String> + Send + 'static,
 {
     loop {
-        let listening = listen();
+        let listening = listen(Arc::clone(&state));
         let faulty = Arc::clone(&state);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -141,9 +143,8 @@ mod tests {
     async fn a_listener_is_started_again_and_counted() {
         let state = ListenerState::new("rtmp");
         let (starts, mut started) = tokio::sync::mpsc::channel(1);
-        let of_task = Arc::clone(&state);
-        let running = keep_running(Arc::clone(&state), move || {
-            let (state, starts) = (Arc::clone(&of_task), starts.clone());
+        let running = keep_running(Arc::clone(&state), move |state| {
+            let starts = starts.clone();
             async move {
                 state.set_up();
                 starts.send(()).await.unwrap();

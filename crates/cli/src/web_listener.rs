@@ -129,12 +129,11 @@ impl WebServer {
         let socket = listener.into_std()?;
         let limits = config.clone();
         let state = Arc::clone(&bounded.counters.listening);
-        let serving = keep_running(Arc::clone(&state), move || {
+        let serving = keep_running(state, move |state| {
             let server = server(&socket, bounded.clone(), &limits);
             let service = router
                 .clone()
                 .into_make_service_with_connect_info::<SocketAddr>();
-            let state = Arc::clone(&state);
             async move {
                 let served = match server {
                     Ok(server) => {

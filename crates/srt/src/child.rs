@@ -316,8 +316,7 @@ fn configure(library: &Library, socket: Socket, listen: &Listen) -> io::Result<(
 /// Packets of a connection that the parent has room for.
 #[derive(Debug, Default)]
 struct Credit {
-    /// `None` once the connection is closed.
-    packets: Mutex<CreditState>,
+    state: Mutex<CreditState>,
     changed: Condvar,
 }
 
@@ -329,20 +328,20 @@ struct CreditState {
 
 impl Credit {
     fn add(&self, packets: u32) {
-        let mut state = lock(&self.packets);
+        let mut state = lock(&self.state);
         state.packets = state.packets.saturating_add(packets);
         self.changed.notify_all();
     }
 
     fn close(&self) {
-        lock(&self.packets).is_closed = true;
+        lock(&self.state).is_closed = true;
         self.changed.notify_all();
     }
 
     /// Waits for room for one packet; false if there is none for `max_stall`.
     fn take(&self, max_stall: Duration) -> bool {
         let has_none = |state: &mut CreditState| state.packets == 0 && !state.is_closed;
-        let state = lock(&self.packets);
+        let state = lock(&self.state);
         let waited = self.changed.wait_timeout_while(state, max_stall, has_none);
         let (mut state, waited) = waited.unwrap_or_else(PoisonError::into_inner);
         // Of a closed connection, libsrt says why it is.

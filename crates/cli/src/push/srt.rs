@@ -108,9 +108,8 @@ impl SrtListener {
         listen.address = address;
         let mut first = Some(first);
         let mut tasks = JoinSet::new();
-        tasks.spawn(keep_running(Arc::clone(&state), move || {
-            let (first, listen) = (first.take(), listen.clone());
-            let (gate, state) = (gate.clone(), Arc::clone(&state));
+        tasks.spawn(keep_running(state, move |state| {
+            let (first, listen, gate) = (first.take(), listen.clone(), gate.clone());
             async move {
                 let running = match first {
                     Some(first) => Ok(first),

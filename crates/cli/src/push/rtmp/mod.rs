@@ -61,9 +61,8 @@ impl RtmpListener {
         let listener = Arc::new(TcpListener::bind(address).await?);
         let address = listener.local_addr()?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(keep_running(Arc::clone(&state), move || {
+        tasks.spawn(keep_running(state, move |state| {
             let (listener, gate) = (Arc::clone(&listener), gate.clone());
-            let state = Arc::clone(&state);
             async move {
                 state.set_up();
                 accept(&listener, gate).await

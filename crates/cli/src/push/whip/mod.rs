@@ -99,9 +99,9 @@ impl Whip {
         });
         let state = ListenerState::new("whip");
         let mut reading = JoinSet::new();
-        let (all, of_task) = (Arc::clone(&shared), Arc::clone(&state));
-        reading.spawn(keep_running(Arc::clone(&state), move || {
-            read_all(Arc::clone(&all), Arc::clone(&of_task))
+        let all = Arc::clone(&shared);
+        reading.spawn(keep_running(Arc::clone(&state), move |state| {
+            read_all(Arc::clone(&all), state)
         }));
         Ok(Self {
             shared,

@@ -191,7 +191,7 @@ impl PageService {
 }
 
 impl Shared {
-    /// What the page may load and run, and who may show it inside of another.
+    /// Returns the Content-Security-Policy: sources that the page may load, and sites that may embed it.
     fn policy(&self) -> HeaderValue {
         let mut ancestors = self.web.config().frame_ancestors.join(" ");
         if ancestors.is_empty() {

@@ -32,7 +32,7 @@ const MAX_LINGERING: usize = 256 * 1024;
 /// What answers the requests of one connection.
 type Service = AddExtension<Router, ConnectInfo<SocketAddr>>;
 
-/// What became of connections to a web server, and whether it listens.
+/// Counters of connections to a web server, and the state of its listener.
 #[derive(Debug)]
 pub(crate) struct WebCounters {
     listening: Arc<ListenerState>,
@@ -101,8 +101,8 @@ impl WebServer {
         self.address
     }
 
-    /// Takes connections through `acceptor` and serves `router`, and again where that ended, within the bounds of `config`. HTTP/1.1 only, as WebSocket needs
-    /// it.
+    /// Accepts connections through `acceptor` and serves `router` within the bounds of `config`. Starts again if the server ends.
+    /// HTTP/1.1 only, as WebSocket needs it.
     ///
     /// # Errors
     /// If the socket has no address.

@@ -1,4 +1,4 @@
-//! Files of this machine's user that others must not read. On Windows those below the user's directory are.
+//! Private files of this machine's user. On Windows the permissions of the user's directory protect them.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};

@@ -350,7 +350,7 @@ impl Credit {
     }
 }
 
-/// Writes a whole frame. Who cannot is without a parent.
+/// Writes a whole frame. Ends the process if the parent has closed the pipe.
 fn send(frame: &[u8]) {
     let mut stdout = io::stdout().lock();
     if stdout

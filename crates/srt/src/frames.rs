@@ -21,7 +21,7 @@ const ID: usize = 4;
 const MESSAGE: u8 = 0;
 const OCTETS: u8 = 1;
 
-/// What the parent tells the listener.
+/// An order from the parent to the listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Listen; the first order, and once.
@@ -79,7 +79,7 @@ impl core::fmt::Debug for Listen {
     }
 }
 
-/// What the listener tells its parent.
+/// A report from the listener to its parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// It listens.

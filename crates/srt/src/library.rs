@@ -243,7 +243,7 @@ impl Library {
         Ok(usize::try_from(received).map_or(0, |received| received.min(to.len())))
     }
 
-    /// Closes a socket; whoever waits for it is told. Does nothing where it is closed already.
+    /// Closes a socket and wakes the thread that waits for it. Does nothing if it is closed already.
     pub(crate) fn close(&self, socket: Socket) {
         // SAFETY: takes a number, of which libsrt knows whether it is a socket.
         unsafe { (self.0.srt_close)(socket.0) };

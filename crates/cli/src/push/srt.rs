@@ -60,7 +60,7 @@ const GUIDELINES: &str = "#!::";
 /// Shortest and longest passphrase in characters: `SRTO_PASSPHRASE` of libsrt.
 pub const PASSPHRASE: core::ops::RangeInclusive<usize> = 10..=79;
 
-/// Why SRT is not to be had.
+/// Reason why SRT is unavailable.
 #[derive(Debug, thiserror::Error)]
 pub enum SrtError {
     /// libsrt is not on this machine.
@@ -136,7 +136,7 @@ impl SrtListener {
     }
 }
 
-/// The process of a listener. It is killed when this is dropped, and ends by itself where its standard input does.
+/// A listener process. Dropping this value kills it; it also ends when its standard input closes.
 struct Running {
     child: Child,
     orders: ChildStdin,
@@ -519,7 +519,7 @@ mod tests {
         }
         assert_eq!(orders.recv().await, Some(Order::Close { id: 1 }));
         assert_eq!(gate.counters().malformed, 1);
-        // What comes late is nobody's.
+        // A late packet belongs to no connection.
         connections.handle(packet(1)).await;
         connections.handle(packet(2)).await;
         assert_eq!(heard[1].recv().await.as_deref(), Some(&b"media"[..]));

@@ -12,12 +12,12 @@ pub(super) struct Signals {
     hang_up: Option<HangUps>,
 }
 
-/// Hang-ups of the terminal, by which daemons are told to read their configuration again.
+/// SIGHUP: the terminal closed, or a daemon is asked to reload its configuration.
 #[derive(Debug)]
 pub struct HangUps(Signal);
 
 impl HangUps {
-    /// From now on, hang-ups do not end the process.
+    /// Handles SIGHUP from now on, so that it does not end the process.
     ///
     /// # Errors
     /// The system does not report signals.

@@ -11,7 +11,7 @@ pub(super) struct Signals {
     closed: CtrlClose,
 }
 
-/// Hang-ups of the terminal, which Windows does not have.
+/// SIGHUP, which Windows does not have.
 #[derive(Debug)]
 pub struct HangUps(());
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::{if_nameindex, if_nametoindex};
 
-/// Returns the name of each interface with each of its IP addresses; without an address for what else it has.
+/// Returns each interface name with each of its IP addresses, and without an address for entries of other families.
 pub(super) fn addresses() -> io::Result<Vec<(String, Option<IpAddr>)>> {
     let listed = getifaddrs()?.map(|entry| {
         let address = entry.address.and_then(|address| {

@@ -27,7 +27,7 @@ pub(crate) async fn receive_datagrams(
                 }
             }
             Err(error) if socket.is_connected() => return Err(error),
-            // So Windows reports that nobody listens where an earlier datagram went.
+            // Windows reports that no socket received an earlier datagram.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot receive over UDP");

@@ -42,7 +42,7 @@ impl<A> Listener<A> {
     }
 }
 
-/// What Unix systems say of an interface that is not there.
+/// Errors of Unix systems for an absent interface.
 const GONE: &[Errno] = &[
     #[cfg(unix)]
     Errno::NODEV,

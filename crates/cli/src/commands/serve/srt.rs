@@ -56,7 +56,7 @@ impl Srt {
     /// Listens, if that is wanted. A sentence says why not where it was not asked for.
     ///
     /// # Errors
-    /// If it was asked for and cannot be had.
+    /// If SRT was requested and is unavailable.
     pub(super) async fn listen(
         &self,
         gate: &Gate,

@@ -1,4 +1,4 @@
-//! Whether the SRT listener still answers: a process that hangs does not end by itself.
+//! Probes of the SRT listener, which detect a process that hangs.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

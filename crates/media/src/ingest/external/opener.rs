@@ -196,7 +196,7 @@ fn device(format: &str, name: &str, config: &IngestConfig) -> String {
             size.or(Some(config.video.source_size())),
         ),
         "x11grab" | "gdigrab" => (rate.or(usual_rate), size),
-        // What it takes for the usual rate, 29.97, is refused by most cameras; sizes that a camera lacks are refused by all.
+        // Most cameras refuse ffmpeg's default of 29.97 frames a second, and all refuse a size that they lack.
         "avfoundation" if !name.starts_with("none") => (rate.or(usual_rate), size),
         "dshow" if name.contains("video=") => (rate, size),
         _ => return options,

@@ -14,7 +14,7 @@ use super::pipe_url;
 /// Pause between two looks for a connection of a process that has not opened its output yet.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Is dropped when the process has ended.
+/// Lifetime of a process: dropped when the process ends.
 #[derive(Debug)]
 pub(super) struct Running(#[expect(dead_code, reason = "readers see it dropped")] Arc<()>);
 

@@ -12,7 +12,7 @@ use super::{FIRST_PIPE, enlarge};
 /// The end of an output from which this process reads.
 pub(crate) type OutputReader = io::PipeReader;
 
-/// Is dropped when the process has ended; pipes end by themselves.
+/// Lifetime of a process: dropped when the process ends. Pipes close by themselves.
 #[derive(Debug)]
 pub(super) struct Running;
 

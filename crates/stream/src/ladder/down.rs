@@ -16,6 +16,8 @@ const GAIN: f64 = 0.1;
 const GAIN_PER_RUNG: f64 = 0.15;
 /// After a gap in which nothing was requested, playback must go on so soon for a lower rung to be worth it.
 const SOON: f64 = 0.35;
+/// After so many groups in a row whose rest was not fetched, one is fetched whole.
+const MAX_BLANK_GROUPS: u32 = 2;
 
 /// How things stand, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +62,9 @@ impl Ladder {
         let target = view.path.target().as_secs_f64();
         let recovers = standing.load < 0.99
             && (standing.lag - standing.limit) / (1.0 - standing.load) < standing.until_key - 0.1;
-        if standing.lag > 1.5 * target && !recovers {
+        // Without any picture nothing shows whether the path carries one again.
+        let may_blank = self.blank_groups < MAX_BLANK_GROUPS;
+        if standing.lag > 1.5 * target && !recovers && may_blank {
             self.react_by(now, view);
             self.is_blank = true;
             return Some(Reaction::Blank);

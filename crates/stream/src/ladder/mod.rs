@@ -97,6 +97,8 @@ pub struct Ladder {
     rungs: Vec<Rung>,
     current: usize,
     is_blank: bool,
+    /// Groups in a row whose rest was not fetched.
+    blank_groups: u32,
     /// The last reaction, and the rung before it.
     reacted_at: Option<Instant>,
     /// Times that this group was gone on with after nothing had been fetched.
@@ -124,6 +126,7 @@ impl Ladder {
             rungs: needs.iter().map(rung).collect(),
             current,
             is_blank: false,
+            blank_groups: 0,
             reacted_at: None,
             resumed: 0,
             rung_before: 0,
@@ -151,6 +154,7 @@ impl Ladder {
     pub fn set_current(&mut self, rung: usize) {
         self.current = rung.min(self.rungs.len() - 1);
         self.is_blank = false;
+        self.blank_groups = 0;
     }
 
     fn is_recent(&self, now: Instant, span: Duration) -> bool {

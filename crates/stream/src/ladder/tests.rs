@@ -268,6 +268,21 @@ fn what_is_blank_again_at_once_is_tried_less_and_less() {
     }
 }
 
+/// Every third group is fetched whole: without any picture nothing would show whether the path carries one again.
+#[test]
+fn not_all_groups_in_a_row_are_blank() {
+    let mut bench = quiet_path();
+    let mut ladder = ladder(0);
+    let mut blank = Vec::new();
+    for _ in 0..6 {
+        bench.play(Bitrate::mbps(1), ms(200));
+        ladder.react(bench.now, &behind(&bench, 2.5, (1_000, 300)));
+        blank.push(ladder.is_blank());
+        ladder.pick(bench.now, &behind(&bench, 2.5, (1_300, 0)));
+    }
+    assert_eq!(blank, [true, true, false, true, true, false]);
+}
+
 /// Under the rung of 2.5 Mbit/s the link falls from 4 Mbit/s to 1.2: the lag is half a target to one and a half when a
 /// lower rung is fetched instead, and small again a second after.
 #[test]

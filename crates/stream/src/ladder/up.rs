@@ -25,6 +25,11 @@ impl Ladder {
     /// Chooses the rung of the next group, whose key sample is about to be requested.
     pub fn pick(&mut self, now: Instant, view: &View<'_>) -> usize {
         let before = self.current;
+        self.blank_groups = if self.is_blank {
+            self.blank_groups + 1
+        } else {
+            0
+        };
         self.is_blank = false;
         self.resumed = 0;
         let next = match self.down(now, view) {

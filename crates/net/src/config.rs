@@ -7,6 +7,7 @@ use namecast_units::{Bitrate, ByteSize, Duration};
 use smart_default::SmartDefault;
 
 use crate::Clock;
+use crate::deny::DenyList;
 use crate::hops::Hops;
 use crate::tickets::Tickets;
 use crate::web::WebConfig;
@@ -28,8 +29,9 @@ pub struct NodeConfig {
     pub link_queue_size: ByteSize,
     /// Faces over UDP.
     pub udp: UdpConfig,
-    /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time.
-    #[default(256)]
+    /// Connections of one kind (TCP, Unix, WebSocket, WebTransport) that one listener serves at a time. Who may have a place when
+    /// there is none left is said in [`admission`](crate::admission).
+    #[default(512)]
     pub max_connections: usize,
     /// When packets on a link's queue are marked as having met congestion; none: never.
     #[default(Some(CongestionMarking::default()))]
@@ -51,6 +53,8 @@ pub struct NodeConfig {
     pub management: ManagementConfig,
     /// Who may come by the web server, WebSocket and WebTransport.
     pub web: WebConfig,
+    /// Where nobody may come from.
+    pub deny: DenyList,
     /// How this node registers its prefixes with others.
     pub registration: RegistrationConfig,
     /// Time that a graceful stop may take until everything is cut off.

@@ -2,7 +2,7 @@
 
 use core::fmt;
 use core::str::FromStr;
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::path::PathBuf;
 
 use crate::MacAddress;
@@ -78,15 +78,25 @@ pub struct ParseFaceUriError {
 impl FaceUri {
     /// Whether both ends of a face to this address are on this machine.
     pub fn is_loopback(&self) -> bool {
+        if let Some(address) = self.address() {
+            return address.to_canonical().is_loopback();
+        }
+        match self {
+            Self::Host(host) => host.is_loopback(),
+            Self::WebSocket { authority, .. } => is_loopback_authority(authority),
+            Self::Unix(_) | Self::Accepted(_) | Self::Internal(_) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the peer's address, if the face is one over IP to a peer whose address is known.
+    pub const fn address(&self) -> Option<IpAddr> {
         match self {
             Self::Udp(address)
             | Self::Tcp(address)
             | Self::WebSocketClient(address)
-            | Self::WebTransport(address) => address.ip().to_canonical().is_loopback(),
-            Self::Host(host) => host.is_loopback(),
-            Self::WebSocket { authority, .. } => is_loopback_authority(authority),
-            Self::Unix(_) | Self::Accepted(_) | Self::Internal(_) => true,
-            Self::Ethernet(_) | Self::Device(_) => false,
+            | Self::WebTransport(address) => Some(address.ip()),
+            _ => None,
         }
     }
 

@@ -14,9 +14,11 @@
 //!
 //! The forwarder is a plain value, of which a node may have several; this crate gives it sockets, time and randomness.
 
+pub mod admission;
 mod application;
 mod clock;
 mod config;
+mod deny;
 mod drive;
 mod face_uri;
 mod hops;
@@ -38,6 +40,7 @@ pub mod web;
 pub use application::{ApplicationFace, ApplicationReceiver, ApplicationSender};
 pub use clock::Clock;
 pub use config::{ManagementConfig, NodeConfig, ReadvertiseConfig, StrangersConfig, UdpConfig};
+pub use deny::{DenyList, Network, ParseNetworkError};
 pub use drive::{Driven, Handle, WeakHandle, drive};
 pub use face_uri::{DEFAULT_WEBSOCKET_PORT, FaceUri, ParseFaceUriError};
 pub use hops::Hops;
@@ -48,7 +51,8 @@ pub use link::LinkDrop;
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
-    Node, NodeError, NodeStatus, Persistency, RouteStatus, TracedFrame, TrafficStatus,
+    Node, NodeError, NodeStatus, Persistency, RouteStatus, SourceStatus, TracedFrame,
+    TrafficStatus,
 };
 pub use private::{data_directory, environment, home, make_private_directory};
 pub use registration::Registration;

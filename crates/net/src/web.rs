@@ -39,10 +39,6 @@ pub struct WebConfig {
     pub trusted_proxies: Vec<IpAddr>,
     /// Whether programs on this machine that name no origin are local over WebSocket, and may command. Meant for tests.
     pub websocket_local: bool,
-    /// Places of [`NodeConfig::max_connections`](crate::NodeConfig::max_connections) that strangers cannot take; half of them are
-    /// for pages on this machine.
-    #[default(64)]
-    pub own_page_places: usize,
     /// Whether everybody may read `/status.json` and `/metrics`; else only this machine.
     pub public_status: bool,
     /// Who may show the page inside of another one, as sources of the Content Security Policy's `frame-ancestors` (CSP level 3,
@@ -188,6 +184,26 @@ impl WebConfig {
             true => Visitor::OwnPage,
             false => Visitor::Stranger,
         })
+    }
+
+    /// Returns the address that a request comes from: what a trusted proxy says, which appends the address of its peer to what that
+    /// one says (`X-Forwarded-For`).
+    pub fn address(&self, request: &WebRequest<'_>) -> Option<IpAddr> {
+        let peer = request.peer?;
+        if !self.is_trusted_proxy(Some(peer)) {
+            return Some(peer);
+        }
+        let told = request.headers.get_all("x-forwarded-for").iter();
+        let told = told.filter_map(|value| value.to_str().ok());
+        let told: Vec<_> = told.flat_map(|value| value.split(',')).collect();
+        for address in told.into_iter().rev() {
+            match address.trim().parse() {
+                Ok(address) if self.is_trusted_proxy(Some(address)) => {}
+                Ok(address) => return Some(address),
+                Err(_) => break,
+            }
+        }
+        Some(peer)
     }
 
     /// The page that may read a response in spite of being from elsewhere, by its Origin (Fetch, CORS protocol).

@@ -369,6 +369,7 @@ async fn silent_datagram_peers_are_forgotten() {
     .await;
 }
 
+/// Two peers that get Data stay, so the third gets no face; and of peers that are of no use, the oldest gives way.
 #[tokio::test]
 async fn datagrams_make_no_more_faces_than_allowed() {
     let node = Node::start(NodeConfig {
@@ -379,7 +380,19 @@ async fn datagrams_make_no_more_faces_than_allowed() {
         ..NodeConfig::default()
     });
     let listener = node.listen_udp(loopback()).await.unwrap();
+    produce(&node, "/here", 10).await;
     let sockets = [(); 3].map(|()| UdpSocket::bind(loopback()).unwrap());
+    for useless in [(); 4].map(|()| UdpSocket::bind(loopback()).unwrap()) {
+        let interest = interest(name("/x"), Duration::from_secs(4));
+        useless.send_to(&interest, listener.address()).unwrap();
+    }
+    for socket in &sockets[..2] {
+        let interest = interest(name("/here/x"), Duration::from_secs(4));
+        socket.send_to(&interest, listener.address()).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let received = async || socket.recv(&mut [0; 9_000]).ok();
+        eventually("Data", received).await;
+    }
     let full = |status: &NodeStatus| {
         let drops = &status.listeners[0].drops;
         drops.get("too_many_faces").is_some_and(|&count| count > 0)
@@ -395,7 +408,7 @@ async fn datagrams_make_no_more_faces_than_allowed() {
     .await;
     assert_eq!(faces_of(&status, "udp4://"), 2);
     let counted = &status.listeners[0];
-    assert_eq!((counted.accepted, counted.open), (2, 2));
+    assert_eq!((counted.accepted, counted.open), (6, 2));
     drop(listener);
     let status = status_with(&node, "no listener", |status| status.listeners.is_empty()).await;
     assert_eq!(faces_of(&status, "udp4://"), 0);

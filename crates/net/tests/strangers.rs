@@ -106,6 +106,73 @@ async fn a_peer_registers_in_a_flood_of_made_up_sources() {
     assert!(status.routes.iter().any(|route| route.prefix == "/honest"));
 }
 
+/// Sockets of one address that return what they are sent, and so show where they are, until `node` has no place left.
+async fn occupy(node: &Node, from: Ipv4Addr, to: SocketAddr) -> Vec<UdpSocket> {
+    let sockets = [(); PLACES * 2].map(|()| UdpSocket::bind((from, 0)).unwrap());
+    for socket in &sockets {
+        socket.connect(to).unwrap();
+        socket.set_nonblocking(true).unwrap();
+    }
+    let wanted = interest(name("/nobody"), Duration::from_secs(4));
+    eventually("all places are taken by proven peers", async || {
+        let mut buffer = [0; 9_000];
+        for socket in &sockets {
+            let _ = socket.send(&wanted);
+            tokio::task::yield_now().await;
+            while let Ok(length) = socket.recv(&mut buffer) {
+                let _ = socket.send(&buffer[..length]);
+            }
+        }
+        let status = node.status().await.unwrap();
+        let refused = status.link_drops.get("too_many_faces").copied();
+        (datagram_faces(&status) == PLACES && refused.unwrap_or_default() > 0).then_some(())
+    })
+    .await;
+    sockets.into()
+}
+
+/// Proven peers of one address have all places: one from elsewhere registers a prefix all the same. Once nobody may come from there,
+/// their faces end.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_source_with_all_places_locks_nobody_out() {
+    if !namespace::is_inside("one_source_with_all_places_locks_nobody_out", SET_UP) {
+        return;
+    }
+    let node = victim();
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let to = *listener.address();
+    let attackers = occupy(&node, Ipv4Addr::new(10, 1, 1, 1), to).await;
+    let honest = start();
+    let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
+    let registration = honest.register_prefix(face, name("/honest"), 0);
+    let mut states = registration.states();
+    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
+    soon("the registration", registered).await.unwrap();
+    let status = node.status().await.unwrap();
+    let most = &status.sources[0];
+    assert_eq!(most.source, "10.1.1.0/24");
+    assert_eq!(most.faces, datagram_faces(&status) - 1);
+
+    node.deny(vec!["10.1.0.0/16".parse().unwrap()])
+        .await
+        .unwrap();
+    status_with(&node, "one face is left", |status| {
+        datagram_faces(status) == 1
+    })
+    .await;
+    attackers[0]
+        .send(&interest(name("/nobody"), Duration::from_secs(4)))
+        .unwrap();
+    let status = status_with(&node, "a datagram is refused", |status| {
+        status.link_drops.contains_key("denied")
+    })
+    .await;
+    assert_eq!(datagram_faces(&status), 1);
+}
+
 /// A consumer that never returns anything, asking for 8000 octets with each of some 40: it gets three times what it sent and the
 /// budget of 10 000 octets for each second begun, and no less than one budget.
 #[tokio::test]

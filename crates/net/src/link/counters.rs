@@ -28,11 +28,13 @@ pub enum LinkDrop {
     ForeignOrigin,
     /// A datagram peer that has not shown yet that it is where it says it is was to be sent more than it may.
     Unproven,
+    /// A peer came from where nobody may come from.
+    Denied,
 }
 
 impl LinkDrop {
     /// All reasons.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::QueueFull,
         Self::LinkDown,
         Self::TooLarge,
@@ -42,6 +44,7 @@ impl LinkDrop {
         Self::ForeignHost,
         Self::ForeignOrigin,
         Self::Unproven,
+        Self::Denied,
     ];
 
     /// The reason as statistics name it.
@@ -56,6 +59,7 @@ impl LinkDrop {
             Self::ForeignHost => "foreign_host",
             Self::ForeignOrigin => "foreign_origin",
             Self::Unproven => "unproven",
+            Self::Denied => "denied",
         }
     }
 }

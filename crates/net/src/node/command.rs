@@ -16,6 +16,7 @@ use super::{
     Persistency,
 };
 use crate::FaceUri;
+use crate::admission::Source;
 use crate::link::{ListenerId, UdpPath};
 use crate::web::Visitor;
 
@@ -55,8 +56,17 @@ pub(crate) enum Command {
         /// Tells which face, if any.
         reply: Reply<Option<FaceId>>,
     },
-    /// Ends the oldest TCP connection that was accepted at a port, registered nothing and got nothing, if there is one.
-    EndUselessConnection(u16, Reply<bool>),
+    /// Ends the face of a listener that gives way to one more of a source, if one does.
+    EndIdlest {
+        /// The listener.
+        listener: ListenerId,
+        /// Where the newcomer comes from.
+        source: Source,
+        /// Tells whether one ended.
+        reply: Reply<bool>,
+    },
+    /// Ends faces whose peers may not come any more.
+    EndDenied,
     /// Makes a listener known; from then on its datagrams make faces.
     AddListener(ListenerEntry, Reply<()>),
     /// Ends a listener and the faces that its datagrams made.
@@ -187,6 +197,8 @@ pub(crate) struct NewFace {
     pub(crate) listener: Option<ListenerId>,
     /// Who came by the web, as far as can be told; none: it is no face of the web.
     pub(crate) visitor: Option<Visitor>,
+    /// Where the peer comes from, if that is not its address: it came by a proxy.
+    pub(crate) source: Option<Source>,
     /// Whether the peer can be reached; none if that is so as long as the face lives.
     pub(crate) state: Option<watch::Sender<LinkState>>,
 }
@@ -211,6 +223,7 @@ impl NewFace {
             options: FaceOptions::default(),
             listener: None,
             visitor: None,
+            source: None,
             state: None,
         }
     }
@@ -240,6 +253,12 @@ impl NewFace {
     /// Counts it among those that came to `listener`.
     pub(crate) const fn accepted_by(mut self, listener: ListenerId) -> Self {
         self.listener = Some(listener);
+        self
+    }
+
+    /// Counts it among the faces of `source`, instead of that of its address.
+    pub(crate) const fn of_source(mut self, source: Option<Source>) -> Self {
+        self.source = source;
         self
     }
 

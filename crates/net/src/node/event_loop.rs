@@ -1,7 +1,6 @@
 //! The one task that changes what a node has: faces, listeners, routes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -14,10 +13,9 @@ use super::command::NextHops;
 use super::datagrams::serve_peer;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
-use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Persistency, Plane, Spawner};
-use crate::link::{
-    Admission, KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue,
-};
+use super::room::FaceSources;
+use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Plane, Spawner};
+use crate::link::{KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue};
 use crate::{Clock, FaceUri};
 
 /// How often faces are looked through for those that have ended.
@@ -30,6 +28,7 @@ pub(super) struct EventLoop {
     pub(super) started: Instant,
     pub(super) plane: Arc<Plane>,
     pub(super) faces: FaceTable,
+    pub(super) sources: FaceSources,
     pub(super) listeners: BTreeMap<ListenerId, ListenerEntry>,
     /// For status only: the forwarder has its own table.
     pub(super) routes: NextHops,
@@ -47,6 +46,7 @@ impl EventLoop {
             plane,
             spawner,
             faces: FaceTable::default(),
+            sources: FaceSources::default(),
             listeners: BTreeMap::new(),
             routes: BTreeMap::new(),
             past_drops: LinkCounters::default(),
@@ -118,9 +118,13 @@ impl EventLoop {
         let now = self.clock.now();
         let keep_alive = new.options.keep_alive.or(config.udp.keep_alive);
         let keep_alive = keep_alive.filter(|interval| new.is_udp_peer() && !interval.is_zero());
+        let source = new.source();
         let mut entry = FaceEntry::new(new, sender, counters, now);
         entry.keep_alive = keep_alive.map(|interval| KeepAlive::new(now, interval));
         entry.origin = origin;
+        if let Some(source) = source {
+            self.sources.add(face, &entry, source);
+        }
         self.faces.insert(face, entry);
         self.tell(face, FaceEventKind::Created);
         Ok(link)
@@ -161,6 +165,11 @@ impl EventLoop {
         is_proven: bool,
     ) -> Option<(FaceId, Vec<(UdpPath, Bytes)>)> {
         let remote = path.remote;
+        if self.spawner.config.deny.contains(remote.ip()) {
+            let entry = self.listeners.get(&listener)?;
+            entry.counters.dropped(LinkDrop::Denied, 1);
+            return None;
+        }
         // Nobody else can send from an address of this machine.
         let is_proven = is_proven || remote.ip().to_canonical().is_loopback();
         let has_room = self.make_room(remote, is_proven);
@@ -203,37 +212,6 @@ impl EventLoop {
         Some((face, others.unwrap_or_default()))
     }
 
-    /// Whether a source may have a face now, for which one of a stranger may have to end.
-    fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
-        let places = self.spawner.config.udp.max_faces;
-        let room = places.saturating_sub(self.faces.datagram_faces());
-        let now = self.clock.now();
-        let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
-        match admission {
-            Admission::Welcome => true,
-            Admission::InsteadOf(face) => {
-                self.remove_face(face);
-                true
-            }
-            Admission::Challenge => false,
-        }
-    }
-
-    /// Ends the oldest TCP connection accepted at `port` that registered nothing and got no Data; false if there is none.
-    pub(super) fn end_useless_connection(&mut self, port: u16) -> bool {
-        let is_useless = |&(face, entry): &(FaceId, &FaceEntry)| {
-            matches!(&entry.local, Some(FaceUri::Tcp(local)) if local.port() == port)
-                && entry.persistency == Persistency::OnDemand
-                && self.plane.face_counters(face).outgoing.data == 0
-                && !self.routes.keys().any(|(_, to)| *to == face)
-        };
-        let Some((face, _)) = self.faces.iter().find(is_useless) else {
-            return false;
-        };
-        self.remove_face(face);
-        true
-    }
-
     /// Asks strangers to show where they are.
     fn challenge_strangers(&self) {
         for (face, entry) in self.faces.iter() {
@@ -270,6 +248,7 @@ impl EventLoop {
         };
         tracing::debug!(%face, remote = %entry.remote, "face down");
         self.past_drops.add(&entry.losses());
+        self.sources.remove(face, &entry);
         self.plane.strangers().remove(face);
         self.routes.retain(|(_, to), _| *to != face);
         self.plane.remove_exit(face);
@@ -289,8 +268,7 @@ impl EventLoop {
 
     fn sweep(&mut self) {
         let now = self.clock.now();
-        self.faces
-            .note_frames(now, |face| self.plane.face_counters(face).incoming.frames);
+        self.note_uses(now);
         let ended = self.faces.ended(now, self.spawner.config.udp.idle_timeout);
         let ended = ended.into_iter().chain(self.silent_strangers(now));
         ended.for_each(|face| self.remove_face(face));

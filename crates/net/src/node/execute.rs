@@ -7,9 +7,10 @@ use super::event_loop::EventLoop;
 use super::events::FaceEventKind;
 use super::face_table::FaceEntry;
 use super::options::FaceNature;
-use super::status::link_drops;
+use super::status::{MAX_SOURCES, link_drops};
 use super::{
     FaceOptions, FaceStatus, ListenerStatus, NodeError, NodeStatus, Persistency, RouteStatus,
+    SourceStatus,
 };
 use crate::link::{KeepAlive, LinkCounters};
 
@@ -41,9 +42,14 @@ impl EventLoop {
             } => {
                 let _ = reply.send(self.datagram_face(listener, path, is_proven));
             }
-            Command::EndUselessConnection(port, reply) => {
-                let _ = reply.send(self.end_useless_connection(port));
+            Command::EndIdlest {
+                listener,
+                source,
+                reply,
+            } => {
+                let _ = reply.send(self.end_idlest_connection(listener, source));
             }
+            Command::EndDenied => self.end_denied(),
             Command::AddListener(entry, reply) => {
                 self.listeners.insert(entry.id, entry);
                 let _ = reply.send(());
@@ -97,6 +103,7 @@ impl EventLoop {
             // Who commands that it stays knows the peer.
             entry.sender.set_stranger(None);
             self.plane.strangers().remove(face);
+            self.sources.remove(face, entry);
         }
         (entry.sender).with_link(|link| options.apply_to_marks(link.marker_mut()));
         self.plane.reconfigure_face(face, &config)?;
@@ -202,6 +209,8 @@ impl EventLoop {
             })
             .collect();
         status.link_drops = link_drops(&lost);
+        let sources = self.sources.sources().into_iter().take(MAX_SOURCES);
+        status.sources = sources.map(SourceStatus::from).collect();
         status
     }
 }

@@ -85,6 +85,8 @@ pub(crate) struct FaceEntry {
     pub(crate) last_heard: Instant,
     /// Frames that it had sent by then.
     frames_heard: u64,
+    /// Data that it had been sent when that was last looked at.
+    pub(crate) data_sent: u64,
 }
 
 impl FaceEntry {
@@ -111,6 +113,7 @@ impl FaceEntry {
             keep_alive: None,
             last_heard: now,
             frames_heard: 0,
+            data_sent: 0,
         }
     }
 }
@@ -123,6 +126,15 @@ impl FaceEntry {
         let queue_full = self.sender.with_link(|link| link.counters().queue_full);
         losses.dropped(LinkDrop::QueueFull, queue_full);
         losses
+    }
+
+    /// Records how many `frames` the peer has sent by `now`, and returns whether it sent any since the last time.
+    pub(crate) const fn note_frames(&mut self, now: Instant, frames: u64) -> bool {
+        let is_heard = self.frames_heard != frames;
+        if is_heard {
+            (self.frames_heard, self.last_heard) = (frames, now);
+        }
+        is_heard
     }
 
     /// Whether a peer that is silent for long ends the face.
@@ -180,16 +192,6 @@ impl FaceTable {
         (self.faces.values())
             .filter(|entry| entry.has_own_socket)
             .count()
-    }
-
-    /// Records how many `frames` peers have sent by `now`, which shows whether they sent since the last time.
-    pub(crate) fn note_frames(&mut self, now: Instant, frames: impl Fn(FaceId) -> u64) {
-        for (&id, entry) in &mut self.faces {
-            let frames = frames(id);
-            if entry.frames_heard != frames {
-                (entry.frames_heard, entry.last_heard) = (frames, now);
-            }
-        }
     }
 
     /// Number of faces that datagrams made.
@@ -254,8 +256,9 @@ mod tests {
         table.insert(id(1), datagram);
         table.insert(id(2), connection);
         let heard = Instant::ZERO + Duration::from_secs(10);
-        table.note_frames(heard, |_| 1);
-        table.note_frames(heard + IDLE / 2, |_| 1);
+        let peer = table.get_mut(id(1)).unwrap();
+        assert!(peer.note_frames(heard, 1));
+        assert!(!peer.note_frames(heard + IDLE / 2, 1));
         let expiry = heard + IDLE;
         let just_before = expiry.saturating_sub(Duration::from_nanos(1));
         assert_eq!(table.ended(just_before, IDLE), []);

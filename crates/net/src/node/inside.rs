@@ -14,6 +14,7 @@ use super::{
     ListenerEntry, NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner,
     StrategyChoice,
 };
+use crate::admission::Source;
 use crate::link::{ListenerId, UdpPath};
 
 impl Node {
@@ -62,10 +63,18 @@ impl Node {
         .await
     }
 
-    /// Ends the oldest TCP connection accepted at `port` that was of no use yet; false if there is none.
-    pub(crate) async fn end_useless_connection(&self, port: u16) -> Result<bool, NodeError> {
-        self.ask(|reply| Command::EndUselessConnection(port, reply))
-            .await
+    /// Ends the face of a listener that gives way to one more of `source`; false if none does.
+    pub(crate) async fn end_idlest(
+        &self,
+        listener: ListenerId,
+        source: Source,
+    ) -> Result<bool, NodeError> {
+        self.ask(|reply| Command::EndIdlest {
+            listener,
+            source,
+            reply,
+        })
+        .await
     }
 
     pub(crate) async fn add_face(&self, new: NewFace) -> Result<LinkEnd, NodeError> {

@@ -13,6 +13,7 @@ mod link_end;
 mod listener;
 mod options;
 mod plane;
+mod room;
 mod spawner;
 mod status;
 mod tap;
@@ -39,12 +40,13 @@ pub(crate) use plane::Plane;
 pub(crate) use spawner::Spawner;
 pub use status::{
     FaceStatus, FeedbackStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus,
-    StrategyChoice, StrategyCounts, TrafficStatus,
+    SourceStatus, StrategyChoice, StrategyCounts, TrafficStatus,
 };
 pub use tap::TracedFrame;
 
 pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 
+use crate::deny::Network;
 use crate::{Clock, FaceUri, NodeConfig, key_store};
 
 use event_loop::EventLoop;
@@ -197,6 +199,17 @@ impl Node {
     pub async fn remove_face(&self, face: FaceId) -> Result<(), NodeError> {
         let command = Command::RemoveFace(face);
         let sent = self.shared.commands.send(command).await;
+        sent.map_err(|_| NodeError::Stopped)
+    }
+
+    /// Lets nobody come from `networks`, and anybody from those that were denied before. Faces of peers there end, except those that
+    /// this node made.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn deny(&self, networks: Vec<Network>) -> Result<(), NodeError> {
+        self.config().deny.set(networks);
+        let sent = self.shared.commands.send(Command::EndDenied).await;
         sent.map_err(|_| NodeError::Stopped)
     }
 

@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 
 use super::face_table::FaceEntry;
 use super::{LinkState, ListenerEntry, Persistency, Plane};
+use crate::admission::Source;
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
 use crate::tickets::TicketCounters;
 
@@ -74,6 +75,29 @@ pub struct NodeStatus {
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
     pub link_drops: BTreeMap<&'static str, u64>,
+    /// Where those come from who hold faces, at most 16 of them, those that hold most first.
+    pub sources: Vec<SourceStatus>,
+}
+
+/// How many sources are listed.
+pub(super) const MAX_SOURCES: usize = 16;
+
+/// One source of faces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceStatus {
+    /// Addresses: a /24 of IPv4, a /56 of IPv6, or `this machine`.
+    pub source: String,
+    /// Faces that datagrams and connections from there made.
+    pub faces: usize,
+}
+
+impl From<(Source, usize)> for SourceStatus {
+    fn from((source, faces): (Source, usize)) -> Self {
+        Self {
+            source: source.to_string(),
+            faces,
+        }
+    }
 }
 
 /// What hops have made of the link header fields that tell consumers about paths; all zero without such hops.
@@ -330,6 +354,7 @@ impl NodeStatus {
             tickets: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
+            sources: Vec::new(),
         }
     }
 }

@@ -31,11 +31,12 @@ pub(crate) async fn listen(
     let stop = door.stop.clone();
     node.spawn(door.accept_all(
         async move || listener.accept().await,
-        |door, (connection, remote), permit| {
+        |(_, remote)| Some(remote.ip()),
+        |door, (connection, remote), place| {
             let node = door.node().clone();
             node.spawn(async move {
                 serve(&door, connection, remote).await;
-                drop(permit);
+                drop(place);
             });
         },
     ));

@@ -72,13 +72,14 @@ pub(crate) async fn listen(
     let kept = Arc::clone(&reserve);
     let accepting = door.accept_all(
         async move || kept.accept(&listener).await,
-        move |door, (connection, _), permit| {
+        |_| None,
+        move |door, (connection, _), place| {
             let (node, local) = (door.node().clone(), local.clone());
             let reserve = Arc::clone(&reserve);
             node.spawn(async move {
                 serve(&door, connection, local).await;
                 reserve.fill();
-                drop(permit);
+                drop(place);
             });
         },
     );

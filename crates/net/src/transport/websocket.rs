@@ -24,6 +24,7 @@ use tokio_tungstenite::{
 };
 
 use super::accept::Door;
+use crate::admission::Source;
 use crate::link::{BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE};
 use crate::node::{Intake, LinkEnd, NewFace, Node, SessionEnd};
 use crate::web::{self, PageSource, Purpose, Refusal, Scheme, Visitor, WebConfig, WebRequest};
@@ -106,18 +107,19 @@ async fn accept(
         .extensions
         .get::<ConnectInfo<SocketAddr>>()
         .map(|&ConnectInfo(peer)| peer);
-    let judged = web.judge(&WebRequest {
+    let request = WebRequest {
         peer: peer.map(|peer| peer.ip()),
         scheme,
         authority: web::authority(&parts.uri, &parts.headers),
         headers: &parts.headers,
         purpose: Purpose::Face,
-    });
-    let visitor = match judged {
+    };
+    let visitor = match web.judge(&request) {
         Ok(visitor) => visitor,
         Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
     };
-    let Some(place) = door.admit_visitor(visitor) else {
+    let address = web.config().address(&request);
+    let Some(place) = door.admit(address).await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     let upgrade = upgrade
@@ -127,17 +129,18 @@ async fn accept(
         let node = door.node().clone();
         // Its own task, so that stopping the node waits for what is queued, and cuts it off if need be.
         node.spawn(async move {
-            serve(&door, socket, peer, visitor).await;
+            let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+            let remote = FaceUri::WebSocketClient(peer.unwrap_or(unknown));
+            let new = NewFace::of_visitor(remote, visitor, None);
+            serve(&door, socket, new.of_source(address.map(Source::of))).await;
             drop(place);
         });
     })
 }
 
-async fn serve(door: &Door, socket: WebSocket, peer: Option<SocketAddr>, visitor: Visitor) {
-    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let remote = FaceUri::WebSocketClient(peer.unwrap_or(unknown));
+async fn serve(door: &Door, socket: WebSocket, new: NewFace) {
     let timeout = door.node().config().dead_peer_timeout;
-    if let Some(mut link) = door.face(NewFace::of_visitor(remote, visitor, None)).await {
+    if let Some(mut link) = door.face(new).await {
         let end = run(socket, &mut link, timeout).await;
         door.leave(link, end).await;
     }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_units::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::DropGuard;
 use wtransport::endpoint::endpoint_side::{Client, Server};
 use wtransport::endpoint::{IncomingSession, SessionRequest};
@@ -21,6 +21,7 @@ use wtransport::{ClientConfig, Connection, Endpoint, Identity, ServerConfig, Var
 
 use super::accept::{Door, Place};
 use super::connect::{Peer, keep_connected};
+use crate::admission::{Entrance, Place as HandshakePlace};
 use crate::link::{LinkDrop, MAX_FRAME_SIZE};
 use crate::node::{LinkEnd, ListenError, NewFace, Node, NodeError, SessionEnd};
 use crate::web::{PageSource, Purpose, Refusal, Scheme, Visitor, WebRequest};
@@ -167,7 +168,8 @@ async fn serve_endpoint(
 ) {
     let node = sessions.door.node().clone();
     let stop = sessions.door.stop.clone();
-    let handshakes = Arc::new(Semaphore::new(node.config().max_connections));
+    let places = node.config().max_connections;
+    let handshakes = Entrance::new(places);
     let mut rotation = tokio::time::interval(ROTATION);
     rotation.tick().await;
     loop {
@@ -190,7 +192,10 @@ async fn serve_endpoint(
                 }
             }
             incoming = endpoint.accept() => {
-                if let Ok(handshake) = Arc::clone(&handshakes).try_acquire_owned() {
+                // Where many wait, whoever comes shows first that it is where it says it is.
+                if handshakes.taken() > places / 2 && !incoming.remote_address_validated() {
+                    incoming.retry();
+                } else if let Some(handshake) = handshakes.admit(incoming.remote_address().ip()) {
                     let sessions = sessions.clone();
                     node.spawn(async move { sessions.serve(incoming, handshake).await });
                 } else {
@@ -207,9 +212,12 @@ async fn serve_endpoint(
 impl Sessions {
     /// Serves one session to its end. Until it is known who comes it has the place of a `handshake`, as there is a bound on
     /// those, too.
-    async fn serve(&self, incoming: IncomingSession, handshake: OwnedSemaphorePermit) {
+    async fn serve(&self, incoming: IncomingSession, handshake: HandshakePlace) {
         let timeout = self.door.node().config().connect_timeout;
-        let opened = tokio::time::timeout(timeout, self.open(incoming)).await;
+        let opened = tokio::select! {
+            opened = tokio::time::timeout(timeout, self.open(incoming)) => opened,
+            () = handshake.gives_way() => return,
+        };
         drop(handshake);
         let Ok(Some((connection, place, visitor))) = opened else {
             return;
@@ -237,7 +245,8 @@ impl Sessions {
                 return None;
             }
         };
-        let Some(place) = self.door.admit_visitor(visitor) else {
+        let address = request.remote_address().ip();
+        let Some(place) = self.door.admit(Some(address)).await else {
             request.too_many_requests().await;
             return None;
         };

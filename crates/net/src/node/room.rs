@@ -1,0 +1,157 @@
+//! Room for one more face, for which another may have to end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use namecast_forward::FaceId;
+use namecast_units::Instant;
+
+use super::event_loop::EventLoop;
+use super::face_table::FaceEntry;
+use super::{NewFace, Persistency};
+use crate::admission::{Occupants, Source};
+use crate::link::{Admission, ListenerId};
+
+/// Faces that share places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Group {
+    /// Those that datagrams made, over all listeners.
+    Datagrams,
+    /// Those of one listener's connections.
+    Connections(ListenerId),
+}
+
+/// Which sources have how many faces, in each group.
+#[derive(Debug, Default)]
+pub(super) struct FaceSources(BTreeMap<Group, Occupants<FaceId>>);
+
+impl FaceSources {
+    fn of(entry: &FaceEntry) -> Option<Group> {
+        match (entry.origin, entry.listener) {
+            (Some(_), _) => Some(Group::Datagrams),
+            (None, listener) => listener.map(Group::Connections),
+        }
+    }
+
+    /// Adds a face of `source`, of no use yet.
+    pub(super) fn add(&mut self, face: FaceId, entry: &FaceEntry, source: Source) {
+        if let Some(group) = Self::of(entry) {
+            let occupants = self.0.entry(group).or_default();
+            occupants.insert(face, source, None);
+        }
+    }
+
+    /// Forgets a face: it has ended, or gives way to none any more.
+    pub(super) fn remove(&mut self, face: FaceId, entry: &FaceEntry) {
+        if let Some(group) = Self::of(entry)
+            && let Some(occupants) = self.0.get_mut(&group)
+        {
+            occupants.remove(face);
+            if occupants.is_empty() {
+                self.0.remove(&group);
+            }
+        }
+    }
+
+    /// Number of faces of each source, those with most first.
+    pub(super) fn sources(&self) -> Vec<(Source, usize)> {
+        let mut counts = BTreeMap::<Source, usize>::new();
+        for (source, count) in self.0.values().flat_map(Occupants::sources) {
+            *counts.entry(source).or_default() += count;
+        }
+        let mut sources: Vec<_> = counts.into_iter().collect();
+        sources.sort_by_key(|&(_, count)| core::cmp::Reverse(count));
+        sources
+    }
+}
+
+impl NewFace {
+    /// Where the peer comes from, if it came by a network.
+    pub(super) fn source(&self) -> Option<Source> {
+        let of_remote = || self.remote.address().map(Source::of);
+        self.source.or_else(of_remote)
+    }
+}
+
+impl EventLoop {
+    /// Whether a datagram's source may have a face now, for which another may have to end.
+    pub(super) fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
+        let places = self.spawner.config.udp.max_faces;
+        let room = places.saturating_sub(self.faces.datagram_faces());
+        let now = self.clock.now();
+        let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
+        match admission {
+            Admission::Welcome => true,
+            Admission::InsteadOf(face) => {
+                self.remove_face(face);
+                true
+            }
+            Admission::Challenge => {
+                is_proven && self.end_idlest(Group::Datagrams, Source::of(remote.ip()))
+            }
+        }
+    }
+
+    /// Ends a face of a listener for one more of `source`; false if none gives way.
+    pub(super) fn end_idlest_connection(&mut self, listener: ListenerId, source: Source) -> bool {
+        self.end_idlest(Group::Connections(listener), source)
+    }
+
+    fn end_idlest(&mut self, group: Group, newcomer: Source) -> bool {
+        let now = self.clock.now();
+        loop {
+            let occupants = self.sources.0.get(&group);
+            let Some(face) = occupants.and_then(|it| it.gives_way(now, newcomer)) else {
+                return false;
+            };
+            let serves = self.routes.keys().any(|(_, to)| *to == face);
+            if !self.note_use(now, face, serves) {
+                self.remove_face(face);
+                return true;
+            }
+        }
+    }
+
+    /// Records whether a face was used since it was last looked at, and returns it. Of use is who serves a prefix or gets Data.
+    fn note_use(&mut self, now: Instant, face: FaceId, serves: bool) -> bool {
+        let counters = self.plane.face_counters(face);
+        let Some(entry) = self.faces.get_mut(face) else {
+            return false;
+        };
+        let is_heard = entry.note_frames(now, counters.incoming.frames);
+        let data = counters.outgoing.data;
+        let gets_more = core::mem::replace(&mut entry.data_sent, data) != data;
+        let is_used = serves || gets_more || is_heard && data > 0;
+        let group = FaceSources::of(entry).filter(|_| is_used);
+        let occupants = group.and_then(|group| self.sources.0.get_mut(&group));
+        let Some(occupants) = occupants else {
+            return false;
+        };
+        let was_idle = occupants.used_at(face) < Some(now);
+        occupants.touch(now, face);
+        was_idle
+    }
+
+    /// Records which faces were used since the last time.
+    pub(super) fn note_uses(&mut self, now: Instant) {
+        let serving: BTreeSet<FaceId> = self.routes.keys().map(|(_, face)| *face).collect();
+        let faces: Vec<_> = self.faces.iter().map(|(face, _)| face).collect();
+        for face in faces {
+            self.note_use(now, face, serving.contains(&face));
+        }
+    }
+
+    /// Ends faces whose peers come from where nobody may come from.
+    pub(super) fn end_denied(&mut self) {
+        let deny = self.spawner.config.deny.clone();
+        let denied: Vec<_> = (self.faces.iter())
+            .filter(|(_, entry)| {
+                let address = entry.remote.address();
+                entry.persistency == Persistency::OnDemand
+                    && address.is_some_and(|address| deny.contains(address))
+            })
+            .map(|(face, _)| face)
+            .collect();
+        denied.into_iter().for_each(|face| self.remove_face(face));
+    }
+}

@@ -4,16 +4,20 @@
 //!  first request ─▶ Session: watcher ─ verified frames ─▶ Recorder ─▶ directory ─▶ responses
 //!                      └ ends once nobody has requested anything for a while
 //! ```
+//!
+//! A name has a place among those that are played once it has answered: names that nobody has take no place from others.
 
+use core::pin::Pin as Pinned;
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri, header};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use namecast::drive;
@@ -23,6 +27,7 @@ use namecast_media::hls::PLAYLIST;
 use namecast_media::record::{Destination, Recorder};
 use namecast_media::streams::CAPTIONS;
 use namecast_net::Node;
+use namecast_net::admission::{Entrance, Place};
 use namecast_packet::Name;
 use namecast_units::Duration;
 use tempfile::TempDir;
@@ -34,7 +39,9 @@ use crate::known_keys::parse_digest;
 use crate::page_server::PageConfig;
 
 /// Names that are played at a time.
-const MAX_SESSIONS: usize = 8;
+const MAX_PLAYED: usize = 8;
+/// Names that are waited for at a time.
+const MAX_AWAITED: usize = 64;
 /// How long a session lasts without a request. Players ask for the playlist once a second.
 const IDLE: Duration = Duration::from_secs(30);
 /// How long the first segments may take.
@@ -50,6 +57,9 @@ pub(crate) struct HlsServer {
     /// A name with the only key that counts for it.
     own: Option<(Name, Pin)>,
     sessions: Arc<Mutex<BTreeMap<Name, Session>>>,
+    /// Places of names that have not answered yet, and of those that are played. Each counts as its first viewer's.
+    awaited: Entrance,
+    played: Entrance,
 }
 
 /// Why nothing comes, as far as known.
@@ -61,6 +71,8 @@ enum Trouble {
     Failed(String),
 }
 
+/// A session's place: first one of those that wait, then one of those that are played.
+type SharedPlace = Arc<Mutex<Place>>;
 type SharedTrouble = Arc<Mutex<Option<Trouble>>>;
 
 /// One name that is played. Dropping it ends it.
@@ -68,6 +80,7 @@ struct Session {
     directory: TempDir,
     requested_at: Instant,
     trouble: SharedTrouble,
+    place: SharedPlace,
     task: JoinHandle<()>,
 }
 
@@ -84,7 +97,7 @@ enum HlsError {
     NoName,
     #[error("there is no such segment; players begin with {PLAYLIST}")]
     NoFile,
-    #[error("{MAX_SESSIONS} other streams are played already: try again later")]
+    #[error("too many other streams are played already: try again later")]
     Full,
     #[error("nothing can be played of {0}: {1}")]
     Nothing(Name, String),
@@ -118,22 +131,30 @@ impl HlsServer {
             node,
             own,
             sessions: Arc::default(),
+            awaited: Entrance::new(MAX_AWAITED),
+            played: Entrance::new(MAX_PLAYED),
         }
     }
 
     /// What serves it: `/NAME/index.m3u8`.
     pub(crate) fn router(self) -> Router {
         // A name's percent-encoding is that of its URI, so the path is taken as it was written.
-        let respond =
-            |State(server): State<Self>, uri: Uri| async move { server.respond(uri.path()).await };
+        let respond = async |State(server): State<Self>, request: Request| {
+            let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+            let peer = peer.map(|ConnectInfo(peer)| peer.ip());
+            let web = &server.node.config().web;
+            let address = web.address(peer, request.headers());
+            server.respond(request.uri().path(), address).await
+        };
         Router::new().fallback(get(respond)).with_state(self)
     }
 
-    async fn respond(&self, path: &str) -> Response {
+    /// Responds to whom comes from `address`.
+    async fn respond(&self, path: &str, address: Option<IpAddr>) -> Response {
         let found = async {
             let (name, file) = parse(path).ok_or(HlsError::NoName)?;
             match file == PLAYLIST {
-                true => self.playlist(&name).await,
+                true => self.playlist(&name, address).await,
                 false => self.segment(&name, file).await,
             }
         };
@@ -141,10 +162,10 @@ impl HlsServer {
     }
 
     /// The playlist, once it is there.
-    async fn playlist(&self, name: &Name) -> Result<Response, HlsError> {
+    async fn playlist(&self, name: &Name, address: Option<IpAddr>) -> Result<Response, HlsError> {
         let broken = |error: anyhow::Error| HlsError::Broken(name.clone(), format!("{error:#}"));
         let begun = Instant::now();
-        self.start(name)?.map_err(broken)?;
+        self.start(name, address)?.map_err(broken)?;
         loop {
             // Who waits hears why a session ended.
             let Some((path, trouble)) = self.find(name, PLAYLIST) else {
@@ -190,25 +211,25 @@ impl HlsServer {
         let mut sessions = self.lock();
         let session = sessions.get_mut(name)?;
         session.requested_at = Instant::now();
+        lock(&session.place).touch();
         let trouble = lock(&session.trouble).clone();
         Some((session.directory.path().join(file), trouble))
     }
 
-    /// Begins to play `name`, unless that is played already.
-    fn start(&self, name: &Name) -> Result<anyhow::Result<()>, HlsError> {
+    /// Begins to play `name` for a viewer at `address`, unless that is played already.
+    fn start(&self, name: &Name, address: Option<IpAddr>) -> Result<anyhow::Result<()>, HlsError> {
         let mut sessions = self.lock();
         if sessions.contains_key(name) {
             return Ok(Ok(()));
         }
-        if sessions.len() >= MAX_SESSIONS {
-            return Err(HlsError::Full);
-        }
-        Ok(self.session(name).map(|session| {
+        let address = address.unwrap_or(Ipv4Addr::UNSPECIFIED.into());
+        let place = self.awaited.admit(address).ok_or(HlsError::Full)?;
+        Ok(self.session(name, address, place).map(|session| {
             sessions.insert(name.clone(), session);
         }))
     }
 
-    fn session(&self, name: &Name) -> anyhow::Result<Session> {
+    fn session(&self, name: &Name, address: IpAddr, place: Place) -> anyhow::Result<Session> {
         let directory = tempfile::Builder::new().prefix("namecast-hls-").tempdir()?;
         let own = self.own.as_ref().filter(|(own, _)| own == name);
         // A key that is seen first counts for this session: strangers must not make this node remember keys.
@@ -220,6 +241,7 @@ impl HlsServer {
             }
         };
         let trouble = Arc::new(Mutex::new(None));
+        let place = Arc::new(Mutex::new(place));
         let recorder = Recorder::new(Destination::hls(directory.path().to_owned()), true);
         let playing = Playing {
             server: self.clone(),
@@ -227,6 +249,8 @@ impl HlsServer {
             keys,
             recorder,
             trouble: Arc::clone(&trouble),
+            address,
+            place: Arc::clone(&place),
         };
         let task = tokio::spawn(async move {
             let _leaving = Leaving {
@@ -246,6 +270,7 @@ impl HlsServer {
             directory,
             requested_at: Instant::now(),
             trouble,
+            place,
             task,
         })
     }
@@ -275,6 +300,9 @@ struct Playing {
     keys: KeyCheck,
     recorder: Recorder,
     trouble: SharedTrouble,
+    /// Where its first viewer came from.
+    address: IpAddr,
+    place: SharedPlace,
 }
 
 impl Playing {
@@ -294,12 +322,22 @@ impl Playing {
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let begun = Instant::now();
         let mut has_begun = false;
+        let mut gives_way = self.gives_way();
         loop {
             tokio::select! {
                 watched = heard.recv() => match watched {
-                    Some(watched) => has_begun |= self.hear(watched)?,
+                    Some(watched) => {
+                        let is_frame = self.hear(watched)?;
+                        if is_frame && !has_begun {
+                            has_begun = true;
+                            let place = self.server.played.admit(self.address);
+                            *lock(&self.place) = place.ok_or(HlsError::Full)?;
+                            gives_way = self.gives_way();
+                        }
+                    }
                     None => return Ok(()),
                 },
+                () = &mut gives_way => return Err(HlsError::Full.into()),
                 _ = tick.tick() => {
                     let is_wanted = self.is_wanted() && (has_begun || begun.elapsed() < BEGIN_TIMEOUT);
                     if !is_wanted {
@@ -308,6 +346,10 @@ impl Playing {
                 }
             }
         }
+    }
+
+    fn gives_way(&self) -> Pinned<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(lock(&self.place).gives_way())
     }
 
     fn is_wanted(&self) -> bool {
@@ -359,6 +401,35 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use namecast_net::NodeConfig;
+
+    /// More names that nobody has than are played at a time keep nobody out, and where all places to wait are one source's, its
+    /// oldest gives way to another's name.
+    #[tokio::test]
+    async fn names_that_nobody_has_keep_nobody_out() {
+        let node = Node::start(NodeConfig::default());
+        let page = PageConfig {
+            name: None,
+            key: None,
+        };
+        let server = HlsServer::new(node, &page);
+        let [hostile, other] = ["198.51.100.7", "203.0.113.9"].map(|it| it.parse().ok());
+        let name = |text: String| -> Name { text.parse().unwrap() };
+        for number in 0..MAX_AWAITED {
+            let begun = server.start(&name(format!("/nobody/{number}")), hostile);
+            begun.unwrap().unwrap();
+        }
+        let error = server.start(&name("/nobody/more".to_owned()), hostile);
+        assert!(matches!(error, Err(HlsError::Full)));
+        server
+            .start(&name("/film".to_owned()), other)
+            .unwrap()
+            .unwrap();
+        let sources = server.awaited.sources();
+        let counts: Vec<_> = sources.iter().map(|(_, count)| *count).collect();
+        assert_eq!(counts, [MAX_AWAITED - 1, 1]);
+        assert!(server.played.sources().is_empty());
+    }
 
     #[test]
     fn only_what_a_recorder_makes_is_a_file() {

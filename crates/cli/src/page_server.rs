@@ -118,7 +118,7 @@ impl PageService {
     /// If the socket has no address.
     pub(crate) fn start(&self, listener: TcpListener) -> std::io::Result<WebServer> {
         let counters = self.counters("http", &listener)?;
-        let (config, router) = (self.shared.web.config(), self.router(Scheme::Http));
+        let (config, router) = (self.shared.node.config(), self.router(Scheme::Http));
         WebServer::start(listener, DefaultAcceptor::new(), config, router, counters)
     }
 
@@ -133,8 +133,8 @@ impl PageService {
         config: RustlsConfig,
     ) -> std::io::Result<WebServer> {
         let counters = self.counters("https", &listener)?;
-        let (limits, router) = (self.shared.web.config(), self.router(Scheme::Https));
-        let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.header_timeout);
+        let (limits, router) = (self.shared.node.config(), self.router(Scheme::Https));
+        let acceptor = RustlsAcceptor::new(config).handshake_timeout(limits.web.header_timeout);
         WebServer::start(listener, acceptor, limits, router, counters)
     }
 

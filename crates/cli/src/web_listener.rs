@@ -13,12 +13,14 @@ use axum::middleware::AddExtension;
 use axum_server::Server;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
+use namecast_net::admission::{Entrance, Place};
 use namecast_net::web::WebConfig;
+use namecast_net::{DenyList, NodeConfig};
 use namecast_units::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::supervision::{ListenerState, keep_running};
 
@@ -41,6 +43,7 @@ pub(crate) struct WebCounters {
     refused_full: AtomicU64,
     refused_handshake: AtomicU64,
     refused_foreign: AtomicU64,
+    refused_denied: AtomicU64,
 }
 
 impl WebCounters {
@@ -53,6 +56,7 @@ impl WebCounters {
             refused_full: AtomicU64::new(0),
             refused_handshake: AtomicU64::new(0),
             refused_foreign: AtomicU64::new(0),
+            refused_denied: AtomicU64::new(0),
         })
     }
 
@@ -78,6 +82,7 @@ impl WebCounters {
                 "full": load(&self.refused_full),
                 "handshake": load(&self.refused_handshake),
                 "foreign": load(&self.refused_foreign),
+                "denied": load(&self.refused_denied),
             },
         })
     }
@@ -101,7 +106,7 @@ impl WebServer {
         self.address
     }
 
-    /// Accepts connections through `acceptor` and serves `router` within the bounds of `config`. Starts again if the server ends.
+    /// Accepts connections through `acceptor` and serves `router`, within the bounds of `node`. Starts again if the server ends.
     /// HTTP/1.1 only, as WebSocket needs it.
     ///
     /// # Errors
@@ -109,7 +114,7 @@ impl WebServer {
     pub(crate) fn start<A>(
         listener: TcpListener,
         acceptor: A,
-        config: &WebConfig,
+        node: &NodeConfig,
         router: Router,
         counters: Arc<WebCounters>,
     ) -> io::Result<Self>
@@ -119,9 +124,11 @@ impl WebServer {
         A::Future: Send + 'static,
     {
         let address = listener.local_addr()?;
+        let config = &node.web;
         let bounded = Bounded {
             acceptor,
-            places: Arc::new(Semaphore::new(config.max_connections)),
+            deny: node.deny.clone(),
+            entrance: Entrance::new(config.max_connections),
             first_timeout: config.header_timeout,
             send_timeout: config.send_timeout,
             counters,
@@ -181,7 +188,8 @@ fn server<A>(
 #[derive(Clone, Debug)]
 struct Bounded<A> {
     acceptor: A,
-    places: Arc<Semaphore>,
+    deny: DenyList,
+    entrance: Entrance,
     first_timeout: Duration,
     send_timeout: Duration,
     counters: Arc<WebCounters>,
@@ -197,6 +205,21 @@ const fn bound_sending(_: &TcpStream, _: Duration) -> io::Result<()> {
     Ok(())
 }
 
+impl<A> Bounded<A> {
+    /// Takes a place for a connection, for which another may end.
+    fn admit(&self, stream: &TcpStream) -> io::Result<Place> {
+        let address = stream.peer_addr()?.ip();
+        if self.deny.contains(address) {
+            count(&self.counters.refused_denied);
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        self.entrance.admit(address).ok_or_else(|| {
+            count(&self.counters.refused_full);
+            io::ErrorKind::QuotaExceeded.into()
+        })
+    }
+}
+
 impl<A> Accept<TcpStream, Service> for Bounded<A>
 where
     A: Accept<TcpStream, Service>,
@@ -208,18 +231,18 @@ where
         Pin<Box<dyn Future<Output = io::Result<(Self::Stream, Self::Service)>> + Send + 'static>>;
 
     fn accept(&self, stream: TcpStream, service: Service) -> Self::Future {
-        let place = Arc::clone(&self.places).try_acquire_owned();
+        let place = self.admit(&stream);
         let prepared = bound_sending(&stream, self.send_timeout);
         let accepting = self.acceptor.accept(stream, service);
         let first_timeout = self.first_timeout;
         let counters = Arc::clone(&self.counters);
         Box::pin(async move {
-            let place = place.map_err(|error| {
-                count(&counters.refused_full);
-                io::Error::other(error)
-            })?;
+            let place = place?;
             prepared?;
-            let accepted = accepting.await;
+            let accepted = tokio::select! {
+                accepted = accepting => accepted,
+                () = place.gives_way() => Err(io::ErrorKind::ConnectionAborted.into()),
+            };
             let (stream, service) = accepted.inspect_err(|_| count(&counters.refused_handshake))?;
             count(&counters.accepted);
             let stream = Placed {
@@ -227,7 +250,8 @@ where
                 silence: Some(Box::pin(tokio::time::sleep(first_timeout))),
                 lingering: None,
                 counters,
-                _place: place,
+                gives_way: Box::pin(place.gives_way()),
+                place,
             };
             Ok((stream, service))
         })
@@ -242,7 +266,9 @@ struct Placed<T> {
     /// Since it was ended here: until when it is still read, and how many octets more.
     lingering: Option<(Pin<Box<tokio::time::Sleep>>, usize)>,
     counters: Arc<WebCounters>,
-    _place: OwnedSemaphorePermit,
+    place: Place,
+    /// Until its place is another's.
+    gives_way: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
 impl<T> Drop for Placed<T> {
@@ -257,8 +283,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Placed<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.gives_way.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_ready() {
+            self.place.touch();
             self.silence = None;
         } else if let Some(silence) = &mut self.silence
             && silence.as_mut().poll(cx).is_ready()
@@ -317,9 +347,9 @@ mod tests {
         let counters = WebCounters::new("page");
         let state = Arc::clone(counters.listening());
         let router = Router::new().route("/", get(|| async { "here" }));
-        let config = WebConfig::default();
+        let node = NodeConfig::default();
         let server =
-            WebServer::start(listener, DefaultAcceptor::new(), &config, router, counters).unwrap();
+            WebServer::start(listener, DefaultAcceptor::new(), &node, router, counters).unwrap();
         for restarts in 0..=2 {
             until_restarted(&state, restarts).await;
             let mut stream = TcpStream::connect(server.address()).await.unwrap();

@@ -186,14 +186,14 @@ impl WebConfig {
         })
     }
 
-    /// Returns the address that a request comes from: what a trusted proxy says, which appends the address of its peer to what that
-    /// one says (`X-Forwarded-For`).
-    pub fn address(&self, request: &WebRequest<'_>) -> Option<IpAddr> {
-        let peer = request.peer?;
+    /// Returns the address that a request of `peer` with `headers` comes from. A trusted proxy says it: it appends the address of its
+    /// own peer to `X-Forwarded-For`.
+    pub fn address(&self, peer: Option<IpAddr>, headers: &HeaderMap) -> Option<IpAddr> {
+        let peer = peer?;
         if !self.is_trusted_proxy(Some(peer)) {
             return Some(peer);
         }
-        let told = request.headers.get_all("x-forwarded-for").iter();
+        let told = headers.get_all("x-forwarded-for").iter();
         let told = told.filter_map(|value| value.to_str().ok());
         let told: Vec<_> = told.flat_map(|value| value.split(',')).collect();
         for address in told.into_iter().rev() {

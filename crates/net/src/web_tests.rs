@@ -363,3 +363,39 @@ fn origins_that_can_be_allowed_are_told_from_addresses_of_pages() {
         assert!(!is_origin(text), "{text}");
     }
 }
+
+/// Only a trusted proxy is believed, and only what it appended itself: a client may have written anything before that.
+#[test]
+fn a_request_comes_from_whom_a_trusted_proxy_names() {
+    let config = WebConfig {
+        trusted_proxies: ["192.0.2.1", "192.0.2.2"]
+            .map(|it| it.parse().unwrap())
+            .into(),
+        ..WebConfig::default()
+    };
+    for (peer, forwarded, expected) in [
+        ("198.51.100.7", &["203.0.113.9"][..], "198.51.100.7"),
+        ("192.0.2.1", &["203.0.113.9"], "203.0.113.9"),
+        ("192.0.2.1", &["127.0.0.1, 203.0.113.9"], "203.0.113.9"),
+        (
+            "192.0.2.1",
+            &["127.0.0.1", "203.0.113.9, 192.0.2.2"],
+            "203.0.113.9",
+        ),
+        ("::ffff:192.0.2.1", &["2001:db8::1"], "2001:db8::1"),
+        ("192.0.2.1", &["203.0.113.9, unknown"], "192.0.2.1"),
+        ("192.0.2.1", &[], "192.0.2.1"),
+    ] {
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append("x-forwarded-for", value.parse().unwrap());
+        }
+        let peer = peer.parse().unwrap();
+        let found = config.address(Some(peer), &headers);
+        assert_eq!(
+            found,
+            Some(expected.parse().unwrap()),
+            "{peer} {forwarded:?}"
+        );
+    }
+}

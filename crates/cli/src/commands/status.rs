@@ -68,6 +68,10 @@ fn describe(status: &Value) -> String {
             route["face"], route["cost"]
         ));
     }
+    for source in node["sources"].as_array().into_iter().flatten() {
+        let addresses = source["source"].as_str().unwrap_or_default();
+        lines.push(format!("{} faces from {addresses}", source["faces"]));
+    }
     for (reason, count) in node["drops"].as_object().into_iter().flatten() {
         lines.push(format!("dropped {count}: {reason}"));
     }
@@ -93,6 +97,7 @@ mod tests {
                 "uptime_seconds": 12.3, "incoming": {"interests": 5, "data": 7}, "content_store_hits": 1, "aggregated": 2,
                 "faces": [{"id": 3, "remote": "udp4://127.0.0.1:9", "incoming": {"frames": 5}, "outgoing": {"frames": 7}}],
                 "routes": [{"prefix": "/demo", "face": 3, "cost": 0}], "drops": {"no_route": 4},
+                "sources": [{"source": "192.0.2.0/24", "faces": 2}],
             },
         });
         let text = describe(&status);
@@ -102,7 +107,9 @@ mod tests {
         );
         assert!(text.contains("udp4://127.0.0.1:9"), "{text}");
         assert!(
-            text.contains("route /demo to face 3, cost 0\ndropped 4: no_route\n"),
+            text.contains(
+                "route /demo to face 3, cost 0\n2 faces from 192.0.2.0/24\ndropped 4: no_route\n"
+            ),
             "{text}"
         );
         assert!(describe(&json!([])).starts_with("up 0 s"));

@@ -16,7 +16,8 @@ use namecast_forward::{
 };
 use namecast_net::management::{CAPTURE, CHILD_INHERIT};
 use namecast_net::{
-    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, NodeConfig, UdpConfig, UnixAccess,
+    CongestionLaw, CongestionMarking, ExtensionFields, FaceUri, Network, NodeConfig, UdpConfig,
+    UnixAccess,
 };
 use namecast_packet::{Certificate, MAX_PACKET_SIZE, Name};
 use namecast_units::{Bitrate, ByteSize, Duration};
@@ -41,6 +42,7 @@ const MAX_THREADS: usize = 256;
 struct File {
     threads: Option<Spanned<usize>>,
     hops: Vec<Spanned<String>>,
+    deny: Vec<Spanned<String>>,
     listen: Listen,
     udp: Udp,
     faces: Faces,
@@ -372,6 +374,9 @@ impl Reading<'_> {
         let mut node = NodeConfig::default();
         self.set_within(&mut node.forwarders, file.threads, 1..=MAX_THREADS);
         node = self.hops(node, &file.hops);
+        let deny = file.deny.iter();
+        let deny: Vec<Network> = deny.filter_map(|it| self.parse(it, "")).collect();
+        node.deny.set(deny.clone());
         self.udp(&mut node.udp, file.udp);
         let interface_timeout = file.faces.interface_timeout.unwrap_or(INTERFACE_TIMEOUT);
         file.faces.apply(&mut node);
@@ -430,6 +435,7 @@ impl Reading<'_> {
             routes,
             strategies,
             tls,
+            deny,
         }
     }
 

@@ -15,7 +15,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use namecast_forward::StrategyKind;
-use namecast_net::{EthernetConfig, FaceOptions, FaceUri, NodeConfig, UdpMulticast, UnixAccess};
+use namecast_net::{
+    EthernetConfig, FaceOptions, FaceUri, Network, NodeConfig, UdpMulticast, UnixAccess,
+};
 use namecast_packet::Name;
 use namecast_units::Duration;
 
@@ -62,6 +64,8 @@ pub struct Settings {
     pub strategies: Vec<(Name, StrategyKind)>,
     /// Certificate of the web server.
     pub tls: TlsFiles,
+    /// Where nobody may come from.
+    pub deny: Vec<Network>,
 }
 
 /// What the content store does.

@@ -4,6 +4,7 @@
 //! |--------------------------------------------------|---------------------------------------------------------|
 //! | `[[face]]` without an interface, and `[[route]]` to one | all other sections, and faces with an interface  |
 //! | `[[strategy]]`                                   |                                                         |
+//! | `deny`                                           |                                                         |
 //! | `admit` and `serve` of `[content-store]`         | the rest of `[content-store]`                           |
 //! | `tls-cert` and `tls-key` of `[web]`              | the rest of `[web]`                                     |
 
@@ -21,7 +22,9 @@ use crate::manage::arguments::Origin;
 
 /// Tables whose items are compared one by one.
 const LISTS: [&str; 3] = ["face", "route", "strategy"];
-/// Settings of other tables that change at once.
+/// Setting outside of tables that changes at once.
+const DENY: &str = "deny";
+/// Settings of tables that change at once.
 const AT_ONCE: [(&str, &str); 4] = [
     ("content-store", "admit"),
     ("content-store", "serve"),
@@ -95,6 +98,10 @@ impl Change<'_> {
         if old.cache != new.cache {
             new.configure_cache(&mut self.client).await?;
             self.done.push("content store changed".to_owned());
+        }
+        if old.deny != new.deny {
+            self.node.deny(new.deny.clone()).await?;
+            self.done.push("deny changed".to_owned());
         }
         self.faces(old, new).await?;
         self.routes(old, new).await?;
@@ -229,6 +236,7 @@ fn only_at_start(old: &str, new: &str) -> Vec<String> {
         // With and without its heading, an empty table is the same.
         part.filter(|part| part.as_table().is_none_or(|table| !table.is_empty()))
     };
+    names.retain(|name| *name != DENY);
     let has_changed = |name: &&String| match LISTS.contains(&name.as_str()) {
         true => with_interface(&old, name) != with_interface(&new, name),
         false => part(&old, name) != part(&new, name),
@@ -251,7 +259,7 @@ mod tests {
 
     #[test]
     fn what_needs_a_restart_is_named() {
-        let old = "threads = 1\n[web]\ntls-cert = \"a\"\n[content-store]\nserve = true\n";
+        let old = "threads = 1\ndeny = [\"::1\"]\n[web]\ntls-cert = \"a\"\n[content-store]\nserve = true\n";
         let same =
             "threads = 1\n[content-store]\nserve = false\n[[face]]\nuri = \"udp4://127.0.0.1:1\"";
         assert_eq!(only_at_start(old, same), Vec::<String>::new());
@@ -280,6 +288,7 @@ prefix = "/s"
 name = "multicast"
 "#;
     const CHANGED: &str = r#"
+deny = ["192.0.2.0/24"]
 listen = { udp = [], tcp = [], unix = [] }
 content-store = { serve = false }
 [[face]]
@@ -334,7 +343,9 @@ name = "asf"
         assert_eq!(is().await, before);
         write(CHANGED);
         let done = running.reload(&node).await.unwrap();
-        assert_eq!(done.len(), 7, "{done:?}");
+        assert_eq!(done.len(), 8, "{done:?}");
+        let deny = &node.config().deny;
+        assert!(deny.contains("192.0.2.7".parse().unwrap()));
         let after = [
             "/",
             "/a 7",

@@ -18,7 +18,6 @@ pub(super) struct Web {
     allow_origins: Vec<Spanned<String>>,
     trusted_proxies: Vec<IpAddr>,
     websocket_local: Option<bool>,
-    own_page_places: Option<Spanned<usize>>,
     public_status: Option<bool>,
     frame_ancestors: Vec<Spanned<String>>,
     connections: Option<Spanned<usize>>,
@@ -67,7 +66,6 @@ impl Reading<'_> {
             .collect();
         config.websocket_local = web.websocket_local.unwrap_or(config.websocket_local);
         config.public_status = web.public_status.unwrap_or(config.public_status);
-        self.set(&mut config.own_page_places, web.own_page_places, 0);
         self.set(&mut config.max_connections, web.connections, 1);
         self.set(&mut config.max_header_size, web.header_size, 8_192);
         config.header_timeout = web.header_timeout.unwrap_or(config.header_timeout);

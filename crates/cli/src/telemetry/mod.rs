@@ -23,6 +23,7 @@ use clap::Args;
 use namecast_command::report::{StatsFile, print_error, print_line};
 use namecast_command::{Run, parse_address};
 use namecast_forward::Drops;
+use namecast_net::NodeConfig;
 use namecast_net::web::{self, Purpose, Scheme, WebConfig, WebRequest};
 use namecast_net::{Clock, LinkDrop, LinkState, Node, NodeStatus};
 #[cfg(feature = "lab")]
@@ -346,7 +347,7 @@ impl Telemetry {
             _ => print_error(format_args!("Metrics: {url}")),
         }
         self.observe_web(format!("http://{address}"), &counters);
-        let config = WebConfig::default();
+        let config = NodeConfig::default();
         let server = WebServer::start(listener, DefaultAcceptor::new(), &config, router, counters);
         Ok(server?)
     }

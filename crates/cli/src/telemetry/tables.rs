@@ -165,6 +165,7 @@ const NODE: &[Metric] = &[
     (Counter, "bundles", "bundles{what}", "What became of bundles"),
     (Counter, "drops", "drops{reason}", "What the forwarder dropped"),
     (Counter, "link_drops", "link_drops{reason}", "What links and listeners lost"),
+    (Gauge, "source_faces", "sources[source=source].faces", "Faces that those made who come from the same /24 or /56, of the 16 with most"),
     (Counter, "listener_accepted", "listeners[listener=uri].accepted", "Peers that came to a listener and got a face"),
     (Gauge, "listener_open", "listeners[listener=uri].open", "Of these, those whose face is there"),
     (Counter, "listener_drops", "listeners[listener=uri].drops{reason}", "What listeners refused and lost"),

@@ -118,7 +118,7 @@ async fn accept(
         Ok(visitor) => visitor,
         Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
     };
-    let address = web.config().address(&request);
+    let address = web.config().address(request.peer, request.headers);
     let Some(place) = door.admit(address).await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };

@@ -12,10 +12,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use namecast_media::flv::{FlvError, Push};
+use namecast_net::admission::{Entrance, Place};
 use namecast_units::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -81,7 +81,7 @@ impl RtmpListener {
 }
 
 async fn accept(listener: &TcpListener, gate: Gate) -> ! {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let entrance = Entrance::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -91,17 +91,20 @@ async fn accept(listener: &TcpListener, gate: Gate) -> ! {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 };
-                let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                    let why = format!("there are {MAX_CONNECTIONS} connections already");
-                    gate.refuse(PROTOCOL, from, Refusal::Malformed(why));
+                let Some(place) = entrance.admit(from.ip()) else {
+                    gate.refuse(PROTOCOL, from, full());
                     continue;
                 };
                 let gate = gate.clone();
                 connections.spawn(async move {
-                    if let Err(why) = attend(stream, from, &gate).await {
+                    let given_away = place.gives_way();
+                    let attended = tokio::select! {
+                        attended = attend(stream, from, &gate, place) => attended,
+                        () = given_away => Err(full()),
+                    };
+                    if let Err(why) = attended {
                         gate.refuse(PROTOCOL, from, why);
                     }
-                    drop(place);
                 });
             }
             Some(_) = connections.join_next() => {}
@@ -109,10 +112,20 @@ async fn accept(listener: &TcpListener, gate: Gate) -> ! {
     }
 }
 
+fn full() -> Refusal {
+    Refusal::Malformed(format!("there are {MAX_CONNECTIONS} connections already"))
+}
+
 /// Serves one connection to its end.
-async fn attend(stream: TcpStream, from: SocketAddr, gate: &Gate) -> Result<(), Refusal> {
+async fn attend(
+    stream: TcpStream,
+    from: SocketAddr,
+    gate: &Gate,
+    place: Place,
+) -> Result<(), Refusal> {
     let mut connection = Connection {
         stream,
+        place,
         session: Session::new(),
         octets: vec![0; READ_SIZE],
     };
@@ -139,6 +152,7 @@ async fn attend(stream: TcpStream, from: SocketAddr, gate: &Gate) -> Result<(), 
 
 struct Connection {
     stream: TcpStream,
+    place: Place,
     session: Session,
     octets: Vec<u8>,
 }
@@ -295,6 +309,7 @@ impl Connection {
     /// Receives once, and answers. Returns false if the peer has left.
     async fn receive(&mut self) -> Result<bool, Refusal> {
         let count = self.stream.read(&mut self.octets).await.unwrap_or(0);
+        self.place.touch();
         let received = self.session.receive(&self.octets[..count]);
         received.map_err(|error| Refusal::Malformed(error.to_string()))?;
         self.send().await;

@@ -364,7 +364,7 @@ fn origins_that_can_be_allowed_are_told_from_addresses_of_pages() {
     }
 }
 
-/// Only a trusted proxy is believed, and only what it appended itself: a client may have written anything before that.
+/// Only a trusted proxy's words count, and only what it appended itself: a client may have written anything before that.
 #[test]
 fn a_request_comes_from_whom_a_trusted_proxy_names() {
     let config = WebConfig {

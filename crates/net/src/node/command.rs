@@ -62,7 +62,7 @@ pub(crate) enum Command {
         listener: ListenerId,
         /// Where the newcomer comes from.
         source: Source,
-        /// Tells whether one ended.
+        /// Receives whether one ended.
         reply: Reply<bool>,
     },
     /// Ends faces whose peers may not come any more.

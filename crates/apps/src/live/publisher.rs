@@ -14,7 +14,9 @@ use bytes::Bytes;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Certificate, Name, Packet, Signer};
-use namecast_stream::producer::{ProducerCounters, PublishError, Reply, RungConfig, RungId};
+use namecast_stream::producer::{
+    Arrival, ProducerCounters, PublishError, Reply, RungConfig, RungId,
+};
 use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
 use namecast_units::{ByteSize, Instant, Timestamp};
@@ -248,6 +250,10 @@ impl Publisher {
             },
             first_sequence,
             inter_frame: rung.inter_frame,
+            periods: [
+                rung.rate.period().saturating_mul(rung.key_interval),
+                rung.rate.period(),
+            ],
         };
         let id = self.producer.add_rung(&stream.name, &rung.name, config)?;
         let numbering = Numbering {
@@ -352,9 +358,12 @@ impl Publisher {
     pub fn handle_packet(&mut self, now: Instant, wall: Timestamp, wire: Bytes) {
         match face::open(wire) {
             Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {
-                let token = link.pit_token.clone();
+                let arrival = Arrival {
+                    pit_token: link.pit_token.clone(),
+                    face: link.incoming_face,
+                };
                 let wall = self.clock.at(now, wall);
-                let taken = self.producer.handle_interest(now, wall, &interest, token);
+                let taken = self.producer.handle_interest(now, wall, &interest, arrival);
                 if taken.is_err() && self.refusals.len() < self.max_refusals {
                     // Not NoRoute: by that, nodes would give up the route that led here.
                     let refusal = face::refusal(&interest, link.pit_token, NackReason::None);

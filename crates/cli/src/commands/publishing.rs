@@ -125,7 +125,8 @@ impl Publishing {
             true => StreamKind::Video,
             false => StreamKind::Audio,
         };
-        let face = node.application_face().await?;
+        // With them the publisher tells whose Interests are whose.
+        let face = node.application_face_with_local_fields().await?;
         node.add_route(name.clone(), face.id(), 0).await?;
         let (handle, _) = drive(clock, face, publisher).spawn(|| {});
         let packaging = match packager {

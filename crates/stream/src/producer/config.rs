@@ -57,6 +57,8 @@ pub struct RungConfig {
     pub first_sequence: u64,
     /// Inter-frame FEC that is made when somebody requests it: what the catalogue offers.
     pub inter_frame: Option<InterFrameFec>,
+    /// Usual time from one sample to the next, key and delta; zero if it is not known.
+    pub periods: [Duration; 2],
 }
 
 /// Why nothing was published.

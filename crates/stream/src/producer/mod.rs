@@ -59,6 +59,15 @@ pub struct Reply {
     pub pit_token: Option<Bytes>,
 }
 
+/// How an Interest came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Octets that the link wants back with the answer.
+    pub pit_token: Option<Bytes>,
+    /// Number of the face that it came in on, if the forwarder said it. Interests of one face take no more than their share of places.
+    pub face: Option<u64>,
+}
+
 /// What an Interest requests will not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused(pub DropReason);
@@ -297,7 +306,7 @@ impl Producer {
         self.output.push_back(Reply { data, pit_token });
     }
 
-    /// Answers `interest`, or holds it until what it requests exists. `pit_token` comes back with the answer.
+    /// Answers `interest`, which came as `arrival` says, or holds it until what it requests exists.
     ///
     /// # Errors
     /// If what it requests will not exist here however long it waits, so that a Nack should tell the sender.
@@ -306,7 +315,7 @@ impl Producer {
         now: Instant,
         wall: Timestamp,
         interest: &Interest,
-        pit_token: Option<Bytes>,
+        arrival: Arrival,
     ) -> Result<(), Refused> {
         self.handle_timeout(now);
         self.counters.interests += 1;
@@ -325,9 +334,10 @@ impl Producer {
             }
             Verdict::Answer(data) => {
                 self.counters.answered_at_once += 1;
-                self.send(data, pit_token);
+                self.send(data, arrival.pit_token);
             }
             Verdict::Hold(key) => {
+                let until = self.rungs[key.0.0].time_until(&key.1);
                 let lifetime = interest.lifetime().min(self.config.max_lifetime);
                 let held = self.pending.insert(
                     key,
@@ -336,13 +346,17 @@ impl Producer {
                         expires_at: now + lifetime,
                         // Forwarders add a Nonce, so only a misbehaving one can be without.
                         nonce: interest.nonce().unwrap_or(Nonce([0; 4])),
-                        pit_token,
+                        pit_token: arrival.pit_token,
+                        due_at: now + until,
+                        face: arrival.face,
                     },
                 );
                 match held {
                     Held::Yes => {}
                     Held::Duplicate => self.counters.drop(DropReason::Duplicate, 1),
-                    Held::Full => self.counters.drop(DropReason::TableFull, 1),
+                    Held::Full | Held::InsteadOfAnother => {
+                        self.counters.drop(DropReason::TableFull, 1);
+                    }
                 }
             }
         }

@@ -1,4 +1,6 @@
 //! Interests that came before what they ask for: held until it exists, or their lifetime ends.
+//!
+//! What is due soon goes first: where the table is full, or a face has its share of it, the Interest for what is due last is dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +21,10 @@ pub struct Waiter {
     pub nonce: Nonce,
     /// Octets to return with the answer, if the link requested that.
     pub pit_token: Option<Bytes>,
+    /// When what it requests is expected to exist.
+    pub due_at: Instant,
+    /// Number of the face that it came in on, if known. All that is known of it is whether it is the same.
+    pub face: Option<u64>,
 }
 
 /// What became of an Interest that was to be held.
@@ -28,6 +34,8 @@ pub enum Held {
     Yes,
     /// An Interest for the same thing with the same Nonce is already there.
     Duplicate,
+    /// It is in the table instead of one for what is due later.
+    InsteadOfAnother,
     /// There is no room.
     Full,
 }
@@ -37,9 +45,14 @@ pub enum Held {
 pub struct PendingTable<K> {
     waiters: BTreeMap<K, Vec<Waiter>>,
     expiries: BTreeSet<(Instant, K, Nonce)>,
+    /// Those of each face, in the order in which what they request is due.
+    by_face: BTreeMap<Option<u64>, BTreeSet<(Instant, K, Nonce)>>,
     most: usize,
     max_per_key: usize,
 }
+
+/// A face that is told from others has at most this part of a table: well below half, so that no two have all.
+const SHARE: (usize, usize) = (2, 5);
 
 impl<K: Ord + Copy> PendingTable<K> {
     /// A table for at most `most` Interests, of which at most `max_per_key` ask for the same.
@@ -47,6 +60,7 @@ impl<K: Ord + Copy> PendingTable<K> {
         Self {
             waiters: BTreeMap::new(),
             expiries: BTreeSet::new(),
+            by_face: BTreeMap::new(),
             most,
             max_per_key,
         }
@@ -75,12 +89,63 @@ impl<K: Ord + Copy> PendingTable<K> {
             }
             return Held::Duplicate;
         }
-        if self.expiries.len() >= self.most || same.len() >= self.max_per_key {
+        if same.len() >= self.max_per_key {
             return Held::Full;
         }
+        let held = match self.crowding(&waiter) {
+            None => Held::Yes,
+            Some((due_at, last, nonce)) if (waiter.due_at, key) < (due_at, last) => {
+                self.remove_one(last, nonce);
+                Held::InsteadOfAnother
+            }
+            Some(_) => return Held::Full,
+        };
         self.expiries.insert((waiter.expires_at, key, waiter.nonce));
+        let of_face = self.by_face.entry(waiter.face).or_default();
+        of_face.insert((waiter.due_at, key, waiter.nonce));
         self.waiters.entry(key).or_default().push(waiter);
-        Held::Yes
+        held
+    }
+
+    /// Returns the Interest that gives way to `waiter` if any does: what is due last of its face, if that has its share, or of all, if
+    /// the table is full. `None`: there is room.
+    fn crowding(&self, waiter: &Waiter) -> Option<(Instant, K, Nonce)> {
+        let of_face = self.by_face.get(&waiter.face);
+        let share = (self.most * SHARE.0 / SHARE.1).max(1);
+        if let Some(of_face) = of_face.filter(|it| waiter.face.is_some() && it.len() >= share) {
+            return of_face.last().copied();
+        }
+        if self.expiries.len() < self.most {
+            return None;
+        }
+        let faces = self.by_face.values();
+        faces.filter_map(|of_face| of_face.last().copied()).max()
+    }
+
+    fn remove_one(&mut self, key: K, nonce: Nonce) {
+        let Some(waiters) = self.waiters.get_mut(&key) else {
+            return;
+        };
+        let Some(at) = waiters.iter().position(|it| it.nonce == nonce) else {
+            return;
+        };
+        let waiter = waiters.remove(at);
+        if waiters.is_empty() {
+            self.waiters.remove(&key);
+        }
+        self.forget(key, &waiter);
+    }
+
+    /// Removes what is kept of a waiter beside itself.
+    fn forget(&mut self, key: K, waiter: &Waiter) {
+        self.expiries
+            .remove(&(waiter.expires_at, key, waiter.nonce));
+        if let Some(of_face) = self.by_face.get_mut(&waiter.face) {
+            of_face.remove(&(waiter.due_at, key, waiter.nonce));
+            if of_face.is_empty() {
+                self.by_face.remove(&waiter.face);
+            }
+        }
     }
 
     /// Returns the Interest for `key` that came first.
@@ -92,8 +157,7 @@ impl<K: Ord + Copy> PendingTable<K> {
     pub fn take(&mut self, key: &K) -> Vec<Waiter> {
         let waiters = self.waiters.remove(key).unwrap_or_default();
         for waiter in &waiters {
-            self.expiries
-                .remove(&(waiter.expires_at, *key, waiter.nonce));
+            self.forget(*key, waiter);
         }
         waiters
     }
@@ -110,13 +174,7 @@ impl<K: Ord + Copy> PendingTable<K> {
         while let Some(&(at, key, nonce)) = self.expiries.first()
             && at <= now
         {
-            self.expiries.pop_first();
-            let waiters = self.waiters.get_mut(&key);
-            let waiters = waiters.expect("each expiry belongs to an Interest that is held");
-            waiters.retain(|waiter| waiter.nonce != nonce);
-            if waiters.is_empty() {
-                self.waiters.remove(&key);
-            }
+            self.remove_one(key, nonce);
         }
         before - self.expiries.len()
     }

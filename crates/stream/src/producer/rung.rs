@@ -1,12 +1,14 @@
 //! One rung of a producer: what it has published, and under which numbers.
 
+use core::time::Duration;
+
 use namecast_units::Timestamp;
 
 use super::answers::FreshAnswer;
 use super::{ProducerConfig, RungConfig, SegmentCache};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
-use crate::names::RungNames;
+use crate::names::{RungNames, SegmentId};
 use crate::segmenter::Segmenter;
 
 /// What a producer knows of one rung.
@@ -24,6 +26,7 @@ pub(super) struct RungState {
     /// The delta sample that follows it.
     pub(super) next_delta: Option<u64>,
     pub(super) answer: FreshAnswer,
+    periods: [Duration; 2],
 }
 
 impl RungState {
@@ -37,7 +40,16 @@ impl RungState {
             key_position: None,
             next_delta: None,
             answer: FreshAnswer::default(),
+            periods: config.periods,
         }
+    }
+
+    /// Returns how long it usually takes until the sample of a segment is published.
+    pub(super) fn time_until(&self, id: &SegmentId) -> Duration {
+        let class = id.class.index();
+        let ahead = id.sequence.saturating_sub(self.next[class]);
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        self.periods[class].saturating_mul(ahead)
     }
 
     pub(super) fn latest(&self, wall: Timestamp) -> Latest {

@@ -1,5 +1,7 @@
 //! Answers Interests for segments. Copies of leads, and inter-frame FEC, are made when somebody asks.
 
+use core::time::Duration;
+
 use bytes::Bytes;
 
 use namecast_packet::Data;
@@ -10,6 +12,10 @@ use crate::sample::{MAX_LEAD_COPIES, MAX_SEGMENTS};
 use crate::segmenter::Segments;
 
 use super::{DropReason, Key, Lookup, Producer, RungId, Verdict};
+
+/// What is due later is refused while the table of held Interests is more than this part full.
+const LATE: Duration = Duration::from_secs(2);
+const CROWDED: usize = 4;
 
 impl Producer {
     /// Makes what Interests wait for of the sample of `lead` that is made on request only.
@@ -65,7 +71,10 @@ impl Producer {
         }
         if let Some(ahead) = id.sequence.checked_sub(next) {
             // The largest number is never published.
-            return if ahead < self.config.max_ahead && id.sequence < u64::MAX {
+            let is_late = ahead > 1 && state.time_until(&id) > LATE;
+            let is_crowded = self.pending.len() > self.config.max_pending / CROWDED;
+            let is_near = ahead < self.config.max_ahead && !(is_late && is_crowded);
+            return if is_near && id.sequence < u64::MAX {
                 Verdict::Hold((rung, id))
             } else {
                 Verdict::Refuse(DropReason::TooFarAhead)

@@ -85,6 +85,10 @@ impl Desk {
                 samples: 4,
                 parity: 2,
             }),
+            periods: [
+                Duration::from_secs(1),
+                Duration::from_nanos(1_000_000_000 / 30),
+            ],
             ..RungConfig::default()
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();
@@ -125,7 +129,7 @@ impl Desk {
         let interest = builder.build(Nonce::from(self.nonce));
         let wall = self.wall();
         self.producer
-            .handle_interest(self.now, wall, &interest, None)
+            .handle_interest(self.now, wall, &interest, Arrival::default())
             .ok();
     }
 
@@ -299,7 +303,7 @@ fn the_newest_sample_is_told_even_if_the_clock_was_set_back() {
     let later = desk.now + Duration::from_secs(1);
     let set_back = Timestamp::from_micros(5);
     desk.producer
-        .handle_interest(later, set_back, &interest, None)
+        .handle_interest(later, set_back, &interest, Arrival::default())
         .unwrap();
     let second = desk.output().remove(0);
     assert!(second.name() > first.name());

@@ -16,7 +16,7 @@ use namecast_stream::consumer::{
     Config, Consumer, Counters, Delivery, Playout, Shown, Source, StartAt,
 };
 use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
-use namecast_stream::producer::{RungConfig, RungId};
+use namecast_stream::producer::{Arrival, RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
     InterFrameFec, Latest, Lead, Producer, ProducerConfig, Sample, SampleClass, SampleHeader,
@@ -93,6 +93,7 @@ impl Scene {
             segmenter: SegmenterConfig::default(),
             first_sequence: 1_000,
             inter_frame: Some(INTER_FRAME),
+            ..RungConfig::default()
         };
         let rung = producer.add_rung("video", "1M", config).expect("one rung");
         let source = Source {
@@ -182,7 +183,7 @@ impl Scene {
         if let Some(interest) = self.interests.get(at % self.interests.len().max(1)) {
             let wall = self.wall();
             self.producer
-                .handle_interest(self.now, wall, interest, None)
+                .handle_interest(self.now, wall, interest, Arrival::default())
                 .ok();
             self.collect();
         }
@@ -200,7 +201,7 @@ impl Scene {
         for interest in core::mem::take(&mut self.interests) {
             let wall = self.wall();
             self.producer
-                .handle_interest(self.now, wall, &interest, None)
+                .handle_interest(self.now, wall, &interest, Arrival::default())
                 .ok();
         }
         self.collect();

@@ -9,7 +9,7 @@ use namecast_packet::tlv::Writer;
 use namecast_packet::{Certificate, Data, KeyLocator, LpPacket, Packet, Validity};
 use namecast_sim::live::Media;
 use namecast_sim::{Application, ApplicationId, Now, Output};
-use namecast_stream::producer::{RungConfig, RungId};
+use namecast_stream::producer::{Arrival, RungConfig, RungId};
 use namecast_stream::segmenter::SegmenterConfig;
 use namecast_stream::{Catalogue, Producer, ProducerConfig, Sample, SampleClass, SampleHeader};
 use namecast_stream::{Lead, names::RungNames};
@@ -89,6 +89,7 @@ impl Studio {
             },
             first_sequence: FIRST,
             inter_frame: info.rungs[0].inter_frame,
+            ..RungConfig::default()
         };
         let (stream, name) = (info.name.clone(), info.rungs[0].name.clone());
         let mut producer = Producer::new(root(), Box::new(key), ProducerConfig::default());
@@ -178,7 +179,15 @@ impl Application for Studio {
         };
         if let Some(Ok(Packet::Interest(interest))) = link.fragment.map(Packet::decode) {
             self.producer
-                .handle_interest(now.monotonic, now.wall, &interest, link.pit_token)
+                .handle_interest(
+                    now.monotonic,
+                    now.wall,
+                    &interest,
+                    Arrival {
+                        pit_token: link.pit_token,
+                        face: None,
+                    },
+                )
                 .ok();
         }
     }

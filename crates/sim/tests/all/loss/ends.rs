@@ -14,7 +14,7 @@ use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now, Output};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
 use namecast_stream::path::{Control, Requester, RequesterConfig};
-use namecast_stream::producer::{ProducerCounters, Reply, RungConfig, RungId};
+use namecast_stream::producer::{Arrival, ProducerCounters, Reply, RungConfig, RungId};
 use namecast_stream::{
     Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,
     StreamNames,
@@ -61,6 +61,7 @@ impl Encoder {
             segmenter,
             first_sequence: 1_000,
             inter_frame: None,
+            ..RungConfig::default()
         };
         let rung = producer.add_rung("video", "1M", config).unwrap();
         Self {
@@ -152,7 +153,15 @@ impl Application for Encoder {
         let token = packet.pit_token.clone();
         if let Ok(Packet::Interest(interest)) = Packet::decode(packet.fragment.unwrap()) {
             self.producer
-                .handle_interest(now.monotonic, now.wall, &interest, token)
+                .handle_interest(
+                    now.monotonic,
+                    now.wall,
+                    &interest,
+                    Arrival {
+                        pit_token: token,
+                        face: None,
+                    },
+                )
                 .ok();
         }
     }

@@ -10,7 +10,51 @@ fn waiter(arrived: u64, expires: u64, nonce: u32) -> Waiter {
         expires_at: Instant::from_nanos(expires),
         nonce: nonce.into(),
         pit_token: None,
+        due_at: Instant::ZERO,
+        face: None,
     }
+}
+
+/// One that came in on `face` for what is due at `due` nanoseconds.
+fn of_face(face: u64, due: u64, nonce: u32) -> Waiter {
+    Waiter {
+        due_at: Instant::from_nanos(due),
+        face: Some(face),
+        ..waiter(0, 1_000, nonce)
+    }
+}
+
+/// Of ten places a face has four. What it requests then replaces what is due later of its own, and nothing of others.
+#[test]
+fn a_face_has_its_share_and_keeps_what_is_due_first() {
+    let mut table = PendingTable::new(10, 8);
+    for due in [50, 40, 30, 20] {
+        assert_eq!(table.insert(due, of_face(1, due, 1)), Held::Yes);
+    }
+    assert_eq!(table.insert(90, of_face(2, 90, 1)), Held::Yes);
+    assert_eq!(table.insert(60, of_face(1, 60, 1)), Held::Full);
+    assert_eq!(table.insert(10, of_face(1, 10, 1)), Held::InsteadOfAnother);
+    assert!(table.oldest(&50).is_none() && table.oldest(&90).is_some());
+    assert_eq!(table.len(), 5);
+}
+
+/// A full table of three faces: what is due last of all gives way, whoever requests it.
+#[test]
+fn a_full_table_keeps_what_is_due_first() {
+    let mut table = PendingTable::new(10, 8);
+    for face in 1..=3 {
+        for number in 0..4 {
+            let due = 10 * number + face;
+            table.insert(due, of_face(face, due, 1));
+        }
+    }
+    assert_eq!(table.len(), 10);
+    assert_eq!(table.insert(5, of_face(4, 5, 1)), Held::InsteadOfAnother);
+    assert!(table.oldest(&32).is_none(), "the last of faces 1 and 2");
+    assert_eq!(table.insert(99, of_face(4, 99, 1)), Held::Full);
+    assert_eq!(table.len(), 10);
+    while table.expire(Instant::from_nanos(1_000)) > 0 {}
+    assert!(table.is_empty() && table.by_face.is_empty());
 }
 
 #[test]
@@ -105,6 +149,8 @@ fn the_table_does_what_a_plain_list_does() {
                         expires_at: now + lifetime,
                         nonce,
                         pit_token: None,
+                        due_at: now,
+                        face: None,
                     };
                     let twin = naive.insert(key, waiter.clone());
                     assert_eq!(table.insert(key, waiter), twin, "seed {seed}");

@@ -205,6 +205,46 @@ fn an_interest_that_comes_twice_is_held_once() {
     desk.check_balance();
 }
 
+fn with(pit_token: Option<Bytes>) -> Arrival {
+    Arrival {
+        pit_token,
+        face: None,
+    }
+}
+
+/// One face requests what is far ahead, up to its 2/5 of 20 places. Another's Interests for what is next are held and answered all
+/// the same; and what is due in more than 2 s is refused while more than a quarter is taken.
+#[test]
+fn who_requests_far_ahead_takes_no_pictures_from_others() {
+    let config = ProducerConfig {
+        max_pending: 20,
+        ..ProducerConfig::default()
+    };
+    let mut desk = Desk::new(config);
+    let ask = |desk: &mut Desk, face, sequence: u64| {
+        let name = format!("/demo/video/1M/delta/seq={sequence}/data/seg=0");
+        desk.nonce += 1;
+        let interest = Interest::builder(name.parse().unwrap()).build(desk.nonce.into());
+        let arrival = Arrival {
+            pit_token: None,
+            face: Some(face),
+        };
+        let taken = desk
+            .producer
+            .handle_interest(desk.now, WALL, &interest, arrival);
+        taken.is_ok()
+    };
+    let refused = (0..100).rev().filter(|at| !ask(&mut desk, 1, FIRST + at));
+    assert_eq!(refused.count(), 94 - 61, "later than 2 s, after the sixth");
+    assert_eq!(desk.producer.pending(), 8);
+    for sequence in FIRST..FIRST + 5 {
+        assert!(ask(&mut desk, 2, sequence));
+    }
+    assert_eq!(desk.producer.pending(), 13);
+    assert!(!ask(&mut desk, 2, FIRST + 61));
+    assert!(ask(&mut desk, 2, FIRST + 60));
+}
+
 #[test]
 fn each_pit_token_gets_its_own_answer() {
     let mut desk = Desk::new(ProducerConfig::default());
@@ -218,7 +258,7 @@ fn each_pit_token_gets_its_own_answer() {
         let interest = Interest::builder(LEAD.parse().unwrap()).build(nonce.into());
         let token = token.map(|token| Bytes::from_static(token.as_bytes()));
         desk.producer
-            .handle_interest(desk.now, WALL, &interest, token)
+            .handle_interest(desk.now, WALL, &interest, with(token))
             .unwrap();
     }
     desk.publish(SampleClass::Key, FIRST, 10);
@@ -231,7 +271,7 @@ fn each_pit_token_gets_its_own_answer() {
     let interest = Interest::builder(LEAD.parse().unwrap()).build(Nonce::from(6));
     let token = Some(Bytes::from_static(b"c"));
     desk.producer
-        .handle_interest(desk.now, WALL, &interest, token.clone())
+        .handle_interest(desk.now, WALL, &interest, with(token.clone()))
         .unwrap();
     assert_eq!(desk.producer.poll_output().unwrap().pit_token, token);
 }

@@ -10,7 +10,7 @@ use namecast_stream::SampleClass;
 use namecast_units::Timestamp;
 use object_store::ObjectStoreExt;
 
-use super::lookup::MAX_LOOKED_INTO;
+use super::lookup::{Candidate, Choice, MAX_CONSIDERED};
 use super::{Archive, Damage, Error, Tables};
 use crate::chunk::{ChunkId, read_at};
 use crate::index::{ChunkIndex, Place, SampleEntry, SampleKey};
@@ -143,10 +143,17 @@ impl Archive {
     async fn find_rung(&self, rung: Name, time: Timestamp) -> Result<Option<FoundRung>, Error> {
         let (mut sample, mut key): (Option<FoundSample>, Option<FoundSample>) = (None, None);
         let before = self.shared.tables().chunks_before(&rung, time);
-        for (id, last) in before.into_iter().take(MAX_LOOKED_INTO) {
+        let mut choice = Choice::default();
+        for candidate in before {
             // Chunks of several archives overlap; what lies behind those ends earlier than what was found.
-            if key.is_some_and(|key| last <= key.entry.captured_at) {
+            let Candidate { id, last, .. } = candidate;
+            let is_later = |found: FoundSample| last <= found.entry.captured_at;
+            if key.is_some_and(is_later) {
                 break;
+            }
+            let is_useless = !candidate.has_keys && sample.is_some_and(is_later);
+            if is_useless || !choice.wants(&candidate, key.is_some()) {
+                continue;
             }
             let index = self.any_index(id).await?;
             let later = |a: Option<FoundSample>, b: Option<FoundSample>| {
@@ -180,11 +187,15 @@ impl Archive {
     async fn next_key(&self, rung: &Name, time: Timestamp) -> Result<Option<FoundSample>, Error> {
         let mut next: Option<FoundSample> = None;
         let after = self.shared.tables().chunks_after(rung, time);
-        for (id, first) in after.into_iter().take(MAX_LOOKED_INTO) {
-            if next.is_some_and(|next| first >= next.entry.captured_at) {
+        let mut choice = Choice::default();
+        for candidate in after.iter().filter(|candidate| candidate.has_keys) {
+            if next.is_some_and(|next| candidate.first >= next.entry.captured_at) {
                 break;
             }
-            let index = self.any_index(id).await?;
+            if !choice.wants(candidate, next.is_some()) {
+                continue;
+            }
+            let index = self.any_index(candidate.id).await?;
             let key = index.key_after(rung, time);
             let key = key.map(|(n, entry)| FoundSample::new(((SampleClass::Key, n), entry)));
             let found = [next, key].into_iter().flatten();
@@ -333,11 +344,11 @@ impl Tables {
         let mut below = below.take_while(|(name, _)| prefix.is_prefix_of(name));
         // Every chunk begins with certificate and catalogue, so that of names with many versions one of the newest chunks
         // has some; of others, the few versions are looked through.
-        let few: Vec<_> = below.by_ref().take(MAX_LOOKED_INTO).collect();
+        let few: Vec<_> = below.by_ref().take(MAX_CONSIDERED).collect();
         let candidates: BTreeSet<ChunkId> = match below.next() {
             None => few
                 .into_iter()
-                .flat_map(|(_, ids)| ids.iter().rev().take(MAX_LOOKED_INTO))
+                .flat_map(|(_, ids)| ids.iter().rev().take(MAX_CONSIDERED))
                 .copied()
                 .collect(),
             Some(_) => {
@@ -372,35 +383,37 @@ impl Tables {
         Some(index)
     }
 
-    /// Chunks of ours that have samples of `rung`, with their first and last time of capture.
-    fn local_spans(&self, rung: &Name) -> impl Iterator<Item = (ChunkId, Timestamp, Timestamp)> {
+    /// Chunks of ours that have samples of `rung`.
+    fn local_candidates(&self, rung: &Name) -> impl Iterator<Item = Candidate> {
         self.local.iter().filter_map(move |(id, local)| {
             let captured = local.index.captured(rung)?;
-            Some((*id, *captured.start(), *captured.end()))
+            Some(Candidate {
+                id: *id,
+                first: *captured.start(),
+                last: *captured.end(),
+                has_keys: local.index.last(rung, SampleClass::Key).is_some(),
+            })
         })
     }
 
-    /// Chunks with samples at or before `time`, the latest first, with the time of their last one.
-    fn chunks_before(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
+    /// Chunks with samples at or before `time`, the latest first.
+    fn chunks_before(&self, rung: &Name, time: Timestamp) -> Vec<Candidate> {
         let sealed = self.by_rung.get(rung);
-        let mut spans = sealed.map_or_else(Vec::new, |chunks| chunks.before(time));
-        let local = self.local_spans(rung);
-        spans.extend(local.filter(|(_, first, _)| *first <= time));
-        spans.sort_by_key(|(_, first, _)| core::cmp::Reverse(*first));
-        spans.into_iter().map(|(id, _, last)| (id, last)).collect()
+        let mut candidates = sealed.map_or_else(Vec::new, |chunks| chunks.before(time));
+        let local = self.local_candidates(rung);
+        candidates.extend(local.filter(|candidate| candidate.first <= time));
+        candidates.sort_by_key(|candidate| core::cmp::Reverse(candidate.first));
+        candidates
     }
 
-    /// Chunks with samples after `time`, the earliest first, with the time of their first one.
-    fn chunks_after(&self, rung: &Name, time: Timestamp) -> Vec<(ChunkId, Timestamp)> {
+    /// Chunks with samples after `time`, the earliest first.
+    fn chunks_after(&self, rung: &Name, time: Timestamp) -> Vec<Candidate> {
         let sealed = self.by_rung.get(rung);
-        let mut spans = sealed.map_or_else(Vec::new, |chunks| chunks.after(time));
-        let local = self.local_spans(rung);
-        spans.extend(local.filter(|(_, _, last)| *last > time));
-        spans.sort_by_key(|(_, first, _)| *first);
-        spans
-            .into_iter()
-            .map(|(id, first, _)| (id, first))
-            .collect()
+        let mut candidates = sealed.map_or_else(Vec::new, |chunks| chunks.after(time));
+        let local = self.local_candidates(rung);
+        candidates.extend(local.filter(|candidate| candidate.last > time));
+        candidates.sort_by_key(|candidate| candidate.first);
+        candidates
     }
 
     fn rungs_of(&self, stream: &Name) -> BTreeSet<Name> {

@@ -353,6 +353,38 @@ async fn times_are_found_as_by_looking_at_every_sample() {
     assert_eq!(archive.find(&name("/demo"), START).await.unwrap(), []);
 }
 
+/// A publisher's clock went back 40 times, to the same time: a lookup between samples, and one after all, reads a few indexes, and finds
+/// what is there.
+#[tokio::test]
+async fn chunks_of_one_time_are_not_all_looked_into() {
+    let directory = TempDir::new().unwrap();
+    let archive = open(&directory, 1).await;
+    for round in 0..40 {
+        let mut writer = Writer::new(archive.clone());
+        for position in 0..2 * GROUP {
+            let now = at(1_000 * (round + 1) + position);
+            writer.append(now, &sample(position)).unwrap();
+            writer.sync(now).await.unwrap();
+        }
+        let now = at(1_000 * (round + 1) + 2 * GROUP);
+        writer.finish(now).await.unwrap();
+        archive.maintain(now).await.unwrap();
+    }
+    assert!(files(directory.path(), "chunk").len() >= 40);
+    let half = PERIOD / 2;
+    for (position, next) in [(GROUP - 1, Some(GROUP)), (2 * GROUP - 1, None)] {
+        let reader = open(&directory, 2).await;
+        let time = captured_at(position) + half;
+        let found = reader.find(&name("/demo/video"), time).await.unwrap();
+        assert_eq!(found[0].sample.entry.position, position);
+        assert_eq!(found[0].key.entry.position, position + 1 - GROUP);
+        let next_key = found[0].next_key.map(|next| next.entry.position);
+        assert_eq!(next_key, next);
+        let read = reader.shared.tables().loaded.len();
+        assert!((1..=4).contains(&read), "{read} indexes");
+    }
+}
+
 #[tokio::test]
 async fn lasting_objects_begin_each_chunk_and_give_way_to_their_successors() {
     let directory = TempDir::new().unwrap();

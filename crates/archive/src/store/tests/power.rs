@@ -212,9 +212,9 @@ fn lookups_do_not_look_at_every_chunk() {
     assert_eq!(found[0].begun_at, begun(4_000));
     let time = begun(4_000) + Duration::from_secs(5);
     let before = chunks.before(time);
-    assert_eq!((before.len(), before[0].0.begun_at), (64, begun(4_000)));
+    assert_eq!((before.len(), before[0].id.begun_at), (64, begun(4_000)));
     let after = chunks.after(time);
-    assert_eq!((after.len(), after[0].0.begun_at), (64, begun(4_000)));
+    assert_eq!((after.len(), after[0].id.begun_at), (64, begun(4_000)));
     assert_eq!(
         chunks.newest(SampleClass::Delta).unwrap().1,
         8_639 * 245 + 244

@@ -4,15 +4,17 @@
 ARGS ?=
 # What `make bench` measures.
 BENCH ?= stream sim
+# How long `make fuzz-all` runs, in minutes: each target gets an equal share.
+MINUTES ?= 60
 
 # The quickest build that plays live video: without the laboratory, WebRTC and link-time optimisation.
 DEMO := --locked --profile demo --package namecast-cli --bin namecast --no-default-features
 NAMECAST := cargo run --quiet --locked --release --package namecast-cli --bin namecast --
 
-.PHONY: help demo page build package test check fix bench interop
+.PHONY: help demo page build package test check fix bench interop fuzz-all
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: page ## Build what it takes, start a node with live test video, print the page's address
 	@echo "[build] the program"
@@ -47,3 +49,6 @@ interop: ## The forwarder and its commands after kill -9, and against python-ndn
 
 bench: ## Measure, as ratios to a raw limit taken in the same run
 	@for part in $(BENCH); do $(NAMECAST) bench $$part || exit 1; done
+
+fuzz-all: ## Fuzz all parsers in turn, for MINUTES together, and say which failed
+	@$(MAKE) --no-print-directory -C fuzz round-robin MINUTES=$(MINUTES)

@@ -20,9 +20,11 @@ pub(crate) fn units(frame: &[u8]) -> impl Iterator<Item = &[u8]> {
     core::iter::from_fn(move || {
         let start = starts.next()? + 3;
         let end = starts.peek().copied().unwrap_or(frame.len());
-        let unit = &frame[start..end];
-        let length = unit.iter().rposition(|&octet| octet != 0);
-        Some(&unit[..length.map_or(0, |last| last + 1)])
+        let mut unit = frame.get(start..end)?;
+        while let [shorter @ .., 0] = unit {
+            unit = shorter;
+        }
+        Some(unit)
     })
 }
 

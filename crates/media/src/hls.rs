@@ -119,7 +119,8 @@ impl Subtitles {
         let known = segments
             .iter()
             .rposition(|(name, _)| Some(*name) == self.listed.as_deref());
-        let new = &segments[known.map_or(0, |it| it + 1)..];
+        let new = segments.get(known.map_or(0, |it| it + 1)..);
+        let new = new.unwrap_or_default();
         let Some(mut begin) = self.next.filter(|_| !new.is_empty()) else {
             return Vec::new();
         };

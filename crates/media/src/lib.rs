@@ -6,6 +6,11 @@
 //!                                      └──────────────▶ package ─▶ playlists and segments, to be published as objects
 //! ```
 
+#![warn(
+    clippy::indexing_slicing,
+    reason = "media come from strangers: parsers use checked reads"
+)]
+
 mod annex_b;
 mod clock;
 mod devices;
@@ -13,11 +18,16 @@ pub mod flv;
 pub mod found;
 mod headers;
 pub mod hls;
+#[cfg(any(test, feature = "hostile"))]
+#[doc(hidden)]
+pub mod hostile;
 pub mod ingest;
 pub mod nut;
 pub mod package;
 mod parameters;
 pub mod record;
+#[cfg(any(test, feature = "hostile"))]
+mod script;
 pub mod streams;
 pub mod voice;
 #[cfg(feature = "whip")]

@@ -75,7 +75,10 @@ fn obey(mut from: impl Read) -> Result<(), Refused> {
         }
         match from.read(&mut octets) {
             Ok(0) | Err(_) => return Ok(()),
-            Ok(count) => frames.received.extend_from_slice(&octets[..count]),
+            Ok(count) => {
+                let read = octets.get(..count).unwrap_or_default();
+                frames.received.extend_from_slice(read);
+            }
         }
     }
 }
@@ -257,7 +260,10 @@ impl Listener {
             }
             match self.library.receive(socket, &mut packet) {
                 Ok(0) => return Closed::Ended("the pusher left".to_owned()),
-                Ok(count) => send(&frames::octets(socket.0, &packet[..count])),
+                Ok(count) => {
+                    let received = packet.get(..count).unwrap_or_default();
+                    send(&frames::octets(socket.0, received));
+                }
                 Err(error) => return Closed::Ended(error.to_string()),
             }
         }

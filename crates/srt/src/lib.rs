@@ -8,8 +8,16 @@
 //! libsrt is C++ that reads what strangers send. In a process of its own, a datagram that breaks it ends the listener alone, and the
 //! parent starts another one.
 
+#![warn(
+    clippy::indexing_slicing,
+    reason = "frames come from a process that reads what strangers send: parsers use checked reads"
+)]
+
 mod child;
 mod frames;
+#[cfg(any(test, feature = "hostile"))]
+#[doc(hidden)]
+pub mod hostile;
 mod library;
 
 pub use child::run;

@@ -187,7 +187,8 @@ impl Library {
         // libsrt ends it with a zero.
         let mut value = [0; MAX_STREAM_ID + 1];
         let len = self.get_octets(socket, STREAM_ID, &mut value)?;
-        Ok(String::from_utf8_lossy(&value[..len]).into_owned())
+        let value = value.get(..len).unwrap_or_default();
+        Ok(String::from_utf8_lossy(value).into_owned())
     }
 
     fn get_octets(&self, socket: Socket, option: c_int, value: &mut [u8]) -> io::Result<usize> {

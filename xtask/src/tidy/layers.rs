@@ -42,7 +42,7 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
         // These two never see each other: whatever they tell each other is on the wire, or it could not be deployed.
         "namecast-forward" | "namecast-stream" => vec!["namecast-packet", "namecast-units"],
         "namecast-apps" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
-        "namecast-srt" => vec![],
+        "namecast-srt" => vec!["namecast-units"],
         "namecast-archive" => vec!["namecast-stream", "namecast-packet", "namecast-units"],
         "namecast-sim" | "namecast-net" => CORE.to_vec(),
         "namecast-web" | "namecast-python" => [&CORE[..], &runtimes].concat(),
@@ -53,7 +53,12 @@ fn allowed(name: &str) -> Option<Vec<&'static str>> {
             "namecast-packet",
             "namecast-units",
         ],
-        "namecast-command" | "namecast-fuzz" => [&CORE[..], &["namecast-net"]].concat(),
+        "namecast-command" => [&CORE[..], &["namecast-net"]].concat(),
+        "namecast-fuzz" => [
+            &CORE[..],
+            &["namecast-media", "namecast-net", "namecast-srt"],
+        ]
+        .concat(),
         "namecast-lab" => [&CORE[..], &runtimes, &libraries[..3]].concat(),
         "namecast-cli" => [
             &CORE[..],

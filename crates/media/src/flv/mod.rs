@@ -23,7 +23,7 @@ use crate::found::Received;
 use crate::ingest::source::Container;
 use crate::nut::writer::{file_header, put_frame};
 use clock::Clock;
-use tag::{Body, Codec, NUMBERED_HEVC, Tag, put_tag};
+use tag::{Body, Codec, MAX_CONFIG, NUMBERED_HEVC, Tag, put_tag};
 use track::{AudioTrack, Follow, VideoTrack};
 
 /// Signature, version 1, sound and pictures, length of this, and of the tag before the first.
@@ -36,6 +36,8 @@ const MAX_WAIT: i64 = 500;
 /// Octets and tags that are held back meanwhile.
 const MAX_HELD_OCTETS: usize = 4 << 20;
 const MAX_HELD: usize = 512;
+/// Octets of headers and of what is no frame that may stand before the first key frame.
+const MAX_EARLY: usize = 4 * MAX_CONFIG;
 /// Largest frame that is put into NUT: below what its reader accepts.
 const MAX_FRAME: usize = 7 << 20;
 
@@ -179,7 +181,7 @@ impl Push {
         next
     }
 
-    /// The next octets of the container; empty if there are none.
+    /// The next octets of the container; empty if there are none. To be taken once the [`container`](Self::container) is known.
     pub fn take_octets(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.octets)
     }
@@ -344,7 +346,7 @@ impl Push {
     fn is_known(&self, time: i64) -> bool {
         let seen = [self.video.is_some(), self.audio.is_some()];
         let is_whole = match self.announced {
-            Some(announced) => (0..2).all(|at| seen[at] || !announced[at]),
+            Some(announced) => seen.iter().zip(announced).all(|(seen, it)| *seen || !it),
             None => seen == [true; 2],
         };
         let since = self.held.first().map_or(0, |it| time - it.time);
@@ -382,6 +384,10 @@ impl Push {
 
     /// Puts a tag as it came, except that ffmpeg gets the first header of AVC alone, and what others say within the key frames.
     fn put_flv(&mut self, held: &Held) -> Result<(), FlvError> {
+        if self.awaits_key && self.octets.len() + held.payload.len() > MAX_EARLY {
+            self.received.malformed += 1;
+            return Ok(());
+        }
         let body = held.tag.as_ref().map(|tag| &tag.body);
         let track = self.video.as_mut().filter(|_| held.kind == VIDEO);
         let mut payload = held.payload.clone();
@@ -408,8 +414,8 @@ impl Push {
                 Some(track),
             ) => {
                 if let Some(frame) = track.with_new_parameters(data) {
-                    let head = payload.len() - data.len();
-                    payload = [&payload[..head], &frame].concat().into();
+                    let head = payload.strip_suffix(&data[..]).unwrap_or_default();
+                    payload = [head, &frame].concat().into();
                 }
             }
             _ => {}

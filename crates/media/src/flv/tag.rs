@@ -57,6 +57,9 @@ const ENHANCED_SOUND: u8 = 9;
 const MANY_TRACKS: u8 = 1;
 const MANY_CODECS: u8 = 2;
 
+/// Largest decoder configuration that is accepted, in octets: real ones have less than a thousand, and each key frame may get a copy.
+pub(super) const MAX_CONFIG: usize = 1 << 14;
+
 /// Octets of a tag, taken one after another.
 struct Octets(Bytes);
 
@@ -71,7 +74,7 @@ impl Octets {
     }
 
     fn octet(&mut self) -> Option<u8> {
-        self.take(1).map(|it| it[0])
+        self.take(1)?.first().copied()
     }
 
     /// A signed number of three octets.
@@ -121,7 +124,7 @@ impl Octets {
     }
 }
 
-/// Reads a video tag; `None` if it is cut off.
+/// Reads a video tag; `None` if it is cut off or its configuration is too large.
 pub(super) fn video(payload: &Bytes) -> Option<Tag> {
     let mut octets = Octets(payload.clone());
     let first = octets.octet()?;
@@ -137,7 +140,7 @@ pub(super) fn video(payload: &Bytes) -> Option<Tag> {
             let packet = octets.octet()?;
             let offset = octets.offset()?;
             match packet {
-                SEQUENCE_START => Body::Config(octets.0),
+                SEQUENCE_START => config(octets.0)?,
                 CODED_FRAMES => frame(key, offset, octets.0),
                 _ => Body::Nothing,
             }
@@ -174,7 +177,7 @@ fn enhanced_video(mut octets: Octets, packet: u8, key: bool, is_command: bool) -
     };
     let has_offset = matches!(&codec, b"avc1" | b"hvc1" | b"vvc1");
     let body = match packet {
-        SEQUENCE_START => Body::Config(octets.0),
+        SEQUENCE_START => config(octets.0)?,
         CODED_FRAMES if has_offset => {
             let offset = octets.offset()?;
             frame(key, offset, octets.0)
@@ -189,7 +192,7 @@ fn enhanced_video(mut octets: Octets, packet: u8, key: bool, is_command: bool) -
     })
 }
 
-/// Reads an audio tag; `None` if it is cut off.
+/// Reads an audio tag; `None` if it is cut off or its configuration is too large.
 pub(super) fn audio(payload: &Bytes) -> Option<Tag> {
     let mut octets = Octets(payload.clone());
     let first = octets.octet()?;
@@ -200,7 +203,7 @@ pub(super) fn audio(payload: &Bytes) -> Option<Tag> {
     let codec = Codec::Numbered(format);
     let body = match codec {
         AAC => match octets.octet()? {
-            SEQUENCE_START => Body::Config(octets.0),
+            SEQUENCE_START => config(octets.0)?,
             _ => frame(true, 0, octets.0),
         },
         _ => frame(true, 0, octets.0),
@@ -227,7 +230,7 @@ fn enhanced_audio(mut octets: Octets, packet: u8) -> Option<Tag> {
     if let Some(first) = first {
         codec = first;
         body = match packet {
-            SEQUENCE_START => Body::Config(octets.0),
+            SEQUENCE_START => config(octets.0)?,
             CODED_FRAMES => frame(true, 0, octets.0),
             _ => Body::Nothing,
         };
@@ -237,6 +240,11 @@ fn enhanced_audio(mut octets: Octets, packet: u8) -> Option<Tag> {
         body,
         has_tracks,
     })
+}
+
+/// `None` if the configuration is too large.
+fn config(config: Bytes) -> Option<Body> {
+    (config.len() <= MAX_CONFIG).then_some(Body::Config(config))
 }
 
 fn frame(key: bool, offset: i32, data: Bytes) -> Body {
@@ -253,7 +261,8 @@ pub(super) fn put_tag(octets: &mut Vec<u8>, kind: u8, time: i64, payload: &[u8])
     let [highest, time @ ..] = (time as u32).to_be_bytes();
     octets.reserve(payload.len() + FLV_TAG_HEADER + 4);
     octets.push(kind);
-    octets.extend_from_slice(&len.to_be_bytes()[1..]);
+    let [_, size @ ..] = len.to_be_bytes();
+    octets.extend(size);
     octets.extend(time);
     octets.push(highest);
     octets.extend([0, 0, 0]);

@@ -289,6 +289,28 @@ fn sound_is_beside_the_pictures() {
     assert_eq!(frames.iter().filter(|it| it.stream == 1).count(), 30);
 }
 
+/// Until a key frame comes, nobody reads: headers that are repeated do not gather, and those that are too large are none.
+#[test]
+fn what_waits_for_a_key_frame_is_bounded() {
+    let mut push = Push::default();
+    for (kind, body) in [(VIDEO, AVC_CONFIG), (AUDIO, AAC_CONFIG)] {
+        push.take(kind, 0, &Bytes::from_static(body)).unwrap();
+    }
+    let other = Bytes::from_static(&[0xaf, 0, 0x11, 0x88]);
+    push.take(AUDIO, 0, &other).unwrap_err();
+    let mut next = push.successor(AUDIO);
+    for _ in 0..MAX_EARLY {
+        next.take(AUDIO, 0, &other).unwrap();
+    }
+    assert!(next.received().malformed > 0);
+    let large = Bytes::from([&AVC_CONFIG[..5], &vec![1; MAX_CONFIG + 1]].concat());
+    let before = next.received().malformed;
+    next.take(VIDEO, 0, &large).unwrap();
+    assert!(next.received().malformed > before);
+    assert_eq!(next.container(), None);
+    assert!(next.take_octets().len() <= MAX_EARLY + 15);
+}
+
 /// Beside pictures that were announced alone: with a header, and once a packet is there. Without a header nobody could decode it.
 #[test]
 fn sound_that_begins_later_has_a_successor() {

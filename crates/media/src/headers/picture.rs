@@ -11,6 +11,9 @@ use crate::found::FoundVideo;
 /// Largest width and height that are accepted.
 const MAX_SIDE: u32 = 16_384;
 
+/// Most pictures that both H.264 and HEVC allow to be decoded before one that is shown earlier.
+const MAX_REORDERED: u64 = 16;
+
 /// Pictures as a header describes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Picture {
@@ -64,7 +67,7 @@ pub(crate) fn h264(unit: &[u8]) -> Option<Picture> {
     let limits = limits.and_then(|it| it.bitstream_restrictions.as_ref());
     let reorder = match profile {
         "Baseline" | "Constrained Baseline" => Some(0),
-        _ => limits.map(|it| it.max_num_reorder_frames.into()),
+        _ => limits.map(|it| u64::from(it.max_num_reorder_frames).min(MAX_REORDERED)),
     };
     let picture = Picture {
         profile,
@@ -122,8 +125,7 @@ fn hevc_set(bits: &mut Bits<'_>) -> Option<Picture> {
         profile,
         width,
         height,
-        // As many as the format allows.
-        reorder: Some(u64::from(reorder.min(16))),
+        reorder: Some(u64::from(reorder).min(MAX_REORDERED)),
     })
 }
 
@@ -358,7 +360,7 @@ pub(crate) fn vp9(frame: &[u8]) -> Option<Picture> {
     picture.checked()
 }
 
-#[cfg(any(feature = "whip", test))]
+#[cfg(any(feature = "whip", feature = "hostile", test))]
 /// Reads the header of a key frame of VP8 (RFC 6386, section 9.1).
 pub(crate) fn vp8(frame: &[u8]) -> Option<Picture> {
     let &[first, _, _, 0x9d, 0x01, 0x2a, a, b, c, d, ..] = frame else {
@@ -374,11 +376,13 @@ pub(crate) fn vp8(frame: &[u8]) -> Option<Picture> {
     picture.checked().filter(|_| first & 1 == 0)
 }
 
-/// Prepends the sequence header to a key frame that lacks it.
+/// Prepends the sequence header to a key frame that lacks it. A header without a size would take the frame for its own end, and is left
+/// out.
 pub(crate) fn av1_whole(frame: &Bytes, header: &[u8]) -> Bytes {
+    let has_size = header.first().is_some_and(|head| head & 2 != 0);
     match av1_sequence_header(frame) {
-        Some(_) => frame.clone(),
-        None => [header, frame].concat().into(),
+        None if has_size => [header, frame].concat().into(),
+        _ => frame.clone(),
     }
 }
 
@@ -435,6 +439,17 @@ mod tests {
         for frame in [h264_frame, hevc_frame, av1_frame, vp9_frame, vp8_frame] {
             damaged(&frame);
         }
+    }
+
+    /// A temporal delimiter is no header; a header without a size would take the frame for its own.
+    #[test]
+    fn headers_without_a_size_are_not_put_before_frames() {
+        let frame = Bytes::from_static(b"\x12\0");
+        assert_eq!(av1_whole(&frame, b"\x08\x01"), frame);
+        assert_eq!(
+            av1_whole(&frame, b"\x0a\x01\x07"),
+            &b"\x0a\x01\x07\x12\0"[..]
+        );
     }
 
     fn damaged(frame: &[u8]) {

@@ -1,5 +1,7 @@
 //! Headers of sound.
 
+use core::ops::RangeInclusive;
+
 use crate::found::FoundAudio;
 
 /// Sound as a header describes it.
@@ -21,11 +23,13 @@ impl Sound {
     }
 
     fn checked(self) -> Option<Self> {
-        let is_rate = (1..=384_000).contains(&self.sample_rate);
+        let is_rate = RATES.contains(&self.sample_rate);
         (is_rate && (1..=32).contains(&self.channels)).then_some(self)
     }
 }
 
+/// Samples per second that are accepted.
+const RATES: RangeInclusive<u32> = 1..=384_000;
 /// Sampling frequencies by index: ISO/IEC 14496-3, table 1.18.
 pub(crate) const AAC_RATES: [u32; 13] = [
     96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000,
@@ -39,8 +43,7 @@ const AC3_CHANNELS: [u32; 8] = [2, 1, 2, 3, 3, 4, 4, 5];
 
 /// Reads an AudioSpecificConfig (ISO/IEC 14496-3, section 1.6.2.1).
 pub(crate) fn aac(config: &[u8]) -> Option<Sound> {
-    let head = config.get(..2)?;
-    let head = u16::from_be_bytes([head[0], head[1]]);
+    let head = u16::from_be_bytes(*config.first_chunk()?);
     let index = usize::from(head >> 7 & 0x0f);
     // Index 15 precedes an explicit frequency of 24 bits.
     let (sample_rate, channels) = if index == 15 {
@@ -50,8 +53,9 @@ pub(crate) fn aac(config: &[u8]) -> Option<Sound> {
     } else {
         (*AAC_RATES.get(index)?, usize::from(head >> 3 & 0x0f))
     };
+    // Some configurations leave the channels to the frames.
     let channels = AAC_CHANNELS.get(channels).copied().unwrap_or(0);
-    Some(Sound {
+    RATES.contains(&sample_rate).then_some(Sound {
         sample_rate,
         channels,
     })
@@ -98,7 +102,7 @@ pub(crate) fn ac3(frame: &[u8]) -> Option<Sound> {
     let bass = u16::from_be_bytes([mode, *frame.get(7).unwrap_or(&0)]) >> (15 - skipped) & 1;
     let sound = Sound {
         sample_rate: *AC3_RATES.get(usize::from(rate >> 6))?,
-        channels: AC3_CHANNELS[usize::from(acmod)] + u32::from(bass),
+        channels: AC3_CHANNELS.get(usize::from(acmod))? + u32::from(bass),
     };
     sound.checked()
 }

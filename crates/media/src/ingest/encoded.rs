@@ -105,7 +105,7 @@ impl Encoded {
                 error.to_string(),
             )
         })?;
-        let first = &looks[0];
+        let first = looks.first().expect("a ladder has rungs");
         for look in &looks {
             let ours = (look.codec, look.frame_rate, look.key_interval);
             if ours != (first.codec, first.frame_rate, first.key_interval) {
@@ -283,9 +283,8 @@ fn whole_rate(text: &str) -> Option<u32> {
 /// Frames from one key frame to the next, if it is always as many and the first frame is one.
 fn key_interval(packets: &[ProbedPacket]) -> Option<u32> {
     let is_key = |packet: &ProbedPacket| packet.flags.starts_with('K');
-    let keys: Vec<_> = (0..packets.len())
-        .filter(|&at| is_key(&packets[at]))
-        .collect();
+    let keys = packets.iter().enumerate().filter(|(_, it)| is_key(it));
+    let keys: Vec<_> = keys.map(|(at, _)| at).collect();
     let interval = keys.get(1).copied().unwrap_or(packets.len());
     let is_regular = keys
         .iter()
@@ -364,7 +363,7 @@ impl Input {
             }
             match reading.pipe.read(octets) {
                 Ok(0) => break,
-                Ok(count) => reading.reader.push(&octets[..count]),
+                Ok(count) => reading.reader.push(octets.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(IngestError::Pipe(error)),
             }
@@ -466,11 +465,14 @@ impl Track {
         position: u64,
         due: Timestamp,
     ) -> Result<(), IngestError> {
-        if let Some(at) = frames.iter().position(|frame| frame.key != frames[0].key) {
-            let (file, other) = (&self.inputs[at].file, self.inputs[0].file.display());
+        let mut pairs = frames.iter().zip(&self.inputs);
+        if let Some((first, other)) = pairs.next()
+            && let Some((_, input)) = pairs.find(|(frame, _)| frame.key != first.key)
+        {
+            let other = other.file.display();
             let why =
                 format!("only one of its frame {position} and that of {other} is a key frame");
-            return Err(unfit(file, why));
+            return Err(unfit(&input.file, why));
         }
         self.sink.counters.captured.fetch_add(1, Ordering::Relaxed);
         let early = u64::try_from(self.early.as_micros()).unwrap_or(0);

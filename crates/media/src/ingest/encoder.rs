@@ -268,7 +268,7 @@ impl<R: Read> Output<R> {
         loop {
             match self.pipe.read(&mut octets) {
                 Ok(0) => return,
-                Ok(count) => reader.push(&octets[..count]),
+                Ok(count) => reader.push(octets.get(..count).unwrap_or_default()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return,
             }

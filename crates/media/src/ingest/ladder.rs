@@ -43,6 +43,7 @@ impl PictureSize {
             .unwrap_or(HEIGHTS.len() - 1);
         let height = match above {
             0 => HEIGHTS[0].1,
+            #[expect(clippy::indexing_slicing, reason = "a place in the table")]
             _ => {
                 let (low, low_height) = HEIGHTS[above - 1];
                 let (high, high_height) = HEIGHTS[above];
@@ -223,11 +224,9 @@ impl Ladder {
             return Err(LadderError::Count(rungs.len()));
         }
         rungs.sort_by_key(|rung| rung.bitrate);
-        match rungs
-            .windows(2)
-            .find(|pair| pair[0].bitrate == pair[1].bitrate)
-        {
-            Some(pair) => Err(LadderError::Twice(pair[0].label.clone())),
+        let mut pairs = rungs.iter().zip(rungs.iter().skip(1));
+        match pairs.find(|(rung, next)| rung.bitrate == next.bitrate) {
+            Some((rung, _)) => Err(LadderError::Twice(rung.label.clone())),
             None => Ok(Self(rungs)),
         }
     }

@@ -9,6 +9,10 @@
 //! frames are skipped then: delay never builds up. [`clip`] encodes the test picture ahead of time instead, and
 //! [`Ingest::copy`] takes a whole ladder that is encoded already from files.
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "pictures of our own, of a known size"
+)]
 pub mod burned_clock;
 pub mod clip;
 pub mod codec;
@@ -16,9 +20,15 @@ mod description;
 mod encoded;
 mod encoder;
 mod external;
+#[cfg(any(test, feature = "hostile"))]
+pub(crate) use external::hostile as external_hostile;
 pub(crate) mod ffmpeg;
 pub mod ladder;
 
+#[expect(
+    clippy::indexing_slicing,
+    reason = "pictures of our own, of a known size"
+)]
 pub mod picture;
 pub mod quality;
 pub mod source;

@@ -69,7 +69,8 @@ impl<'a> Cursor<'a> {
         if !(length <= MAX_HEADER && self.skip(length)) {
             return Err(NutError::OutOfRange(field));
         }
-        Ok(&self.octets[from..from + length])
+        let octets = self.octets.get(from..self.at);
+        octets.ok_or(NutError::OutOfRange(field))
     }
 
     /// Start code and length of a header packet, `None` if they are not whole.

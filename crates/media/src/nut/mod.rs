@@ -21,9 +21,9 @@ const INDEX_START: u64 = 0x4E58_DD67_2F23_E64E;
 const ELISION_MAX: usize = 4_096;
 /// Largest header packet and largest frame that are accepted.
 const MAX_HEADER: usize = 1 << 16;
-const MAX_FRAME: usize = 8 << 20;
+pub(crate) const MAX_FRAME: usize = 8 << 20;
 /// Most streams and time bases of a file.
-const MAX_STREAMS: usize = 16;
+pub(crate) const MAX_STREAMS: usize = 16;
 
 const FLAG_KEY: u64 = 1;
 const FLAG_CODED_PTS: u64 = 8;
@@ -113,12 +113,20 @@ pub struct MediaTime {
 }
 
 impl MediaTime {
-    /// The time in ticks of `rate` per second, to the nearest.
+    /// The time in ticks of `rate` per second, to the nearest; at most [`MAX_TICKS`](Self::MAX_TICKS).
     pub fn ticks(self, rate: u32) -> u64 {
-        let scaled = u128::from(self.count) * u128::from(self.unit_num) * u128::from(rate);
+        let scaled = u128::from(self.count) * u128::from(self.unit_num);
         let unit = u128::from(self.unit_den.max(1));
-        u64::try_from((scaled + unit / 2) / unit).unwrap_or(u64::MAX)
+        let ticks = scaled.checked_mul(rate.into()).map(|it| {
+            let (whole, rest) = (it / unit, it % unit);
+            whole + u128::from(rest >= unit - unit / 2)
+        });
+        let ticks = ticks.and_then(|it| u64::try_from(it).ok());
+        ticks.unwrap_or(u64::MAX).min(Self::MAX_TICKS)
     }
+
+    /// Largest number of ticks: as in ffmpeg, whose times are signed, so that a duration can be added.
+    pub const MAX_TICKS: u64 = i64::MAX as u64;
 }
 
 /// What a frame code stands for.
@@ -247,7 +255,7 @@ impl NutReader {
         if number < self.streams.len() as u64 {
             return Ok(());
         }
-        if number != self.streams.len() as u64 || self.streams.len() == main.streams {
+        if number != self.streams.len() as u64 || self.streams.len() >= main.streams {
             return Err(NutError::OutOfRange("stream"));
         }
         let (stream, clock) = decode_stream_header(fields, &main.time_bases)?;
@@ -259,8 +267,11 @@ impl NutReader {
     /// A sync point restates the time of all streams: the lower bits alone do not follow from the last frame.
     fn sync_point(&mut self, coded: u64) -> Result<(), NutError> {
         let main = self.main.as_ref().ok_or(NutError::NoHeader)?;
-        let bases = main.time_bases.len() as u64;
-        let base = main.time_bases[usize::try_from(coded % bases).unwrap_or(0)];
+        // There is at least one time base.
+        let bases = main.time_bases.len().max(1) as u64;
+        let base = usize::try_from(coded % bases).ok();
+        let base = base.and_then(|base| main.time_bases.get(base));
+        let base = *base.ok_or(NutError::OutOfRange("sync point"))?;
         for clock in &mut self.clocks {
             clock.restate(coded / bases, base);
         }
@@ -279,7 +290,8 @@ impl NutReader {
         let Some(header) = FrameHeader::decode(&mut cursor, main)? else {
             return Ok(Step::Incomplete);
         };
-        let elided = &main.elided[header.elided];
+        let elided = main.elided.get(header.elided);
+        let elided = elided.ok_or(NutError::OutOfRange("header index"))?;
         let stored = header
             .size
             .checked_sub(elided.len())
@@ -303,7 +315,7 @@ impl NutReader {
         let octets = self.buffer.split_to(from + stored);
         let mut payload = BytesMut::with_capacity(header.size);
         payload.extend_from_slice(&elided);
-        payload.extend_from_slice(&octets[from..]);
+        payload.extend_from_slice(octets.get(from..).unwrap_or_default());
         Ok(Step::Frame(NutFrame {
             stream: header.stream,
             time: MediaTime {
@@ -352,7 +364,8 @@ impl FrameHeader {
         let Some(code) = cursor.octet() else {
             return Ok(None);
         };
-        let code = main.codes[usize::from(code)];
+        let code = main.codes.get(usize::from(code));
+        let code = *code.ok_or(NutError::OutOfRange("frame code"))?;
         let mut flags = code.flags;
         if flags & FLAG_INVALID != 0 {
             return Err(NutError::OutOfRange("frame code"));
@@ -503,7 +516,8 @@ fn decode_codes(fields: &mut Cursor<'_>) -> Result<Vec<FrameCode>, NutError> {
             }
             if codes.len() < 256 {
                 codes.push(code);
-                code.size_lsb += 1;
+                // A size that is too large is refused where a frame has it.
+                code.size_lsb = code.size_lsb.saturating_add(1);
             }
         }
         if codes.len() == before {
@@ -565,9 +579,64 @@ fn decode_stream_header(
 
 #[cfg(test)]
 mod tests {
+    use super::writer::{file_header, put_frame};
     use super::*;
     use namecast_units::Random;
     use std::process::Command;
+
+    /// A header packet; its content is followed by what stands for a checksum, which nobody checks.
+    fn packet(start: u64, content: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(content.len() + 4).unwrap();
+        [&start.to_be_bytes()[..], &[length], content, &[0; 4]].concat()
+    }
+
+    /// One stream, one time base of a second, and frame codes in one run, the first of size 2^64 − 1.
+    #[test]
+    fn sizes_beyond_all_bounds_are_refused() {
+        let largest = [&[0x81][..], &[0xff; 8], &[0x7f]].concat();
+        let head = [3, 1, 0, 1, 1, 1, 0, 6, 0, 1, 0];
+        let run = [0, 0x81, 0x7f, 0];
+        let main = packet(MAIN_START, &[&head[..], &largest, &run].concat());
+        let stream = packet(STREAM_START, &[0, 0, 0, 0, 7, 0, 0, 0, 0, 2, 2, 0, 0, 0]);
+        let mut reader = NutReader::default();
+        reader.push(&[FILE_ID, &main, &stream].concat());
+        assert_eq!(reader.frame(), Ok(None));
+        assert!(reader.is_known());
+        reader.push(&[1]);
+        assert_eq!(reader.frame(), Err(NutError::OutOfRange("frame size")));
+    }
+
+    /// A second main header announces one stream where there are two.
+    #[test]
+    fn streams_are_no_more_than_were_announced() {
+        let stream = NutStream {
+            class: NutClass::Other,
+            codec: Bytes::new(),
+            parameters: Bytes::new(),
+            decode_delay: 0,
+        };
+        let two = file_header(&[stream.clone(), stream.clone()]);
+        let one = file_header(core::slice::from_ref(&stream));
+        let further = packet(STREAM_START, &[2, 3, 0, 0, 7, 0, 0, 0, 0]);
+        let mut reader = NutReader::default();
+        reader.push(&[&two[..], &one[FILE_ID.len()..], &further].concat());
+        assert_eq!(reader.frame(), Err(NutError::OutOfRange("stream")));
+        assert_eq!(reader.streams().len(), 2);
+    }
+
+    /// The last time that ffmpeg has leaves room for a duration, and is read as it was written.
+    #[test]
+    fn times_are_as_large_as_those_of_ffmpeg() {
+        let far = MediaTime {
+            count: u64::MAX,
+            unit_num: u64::MAX,
+            unit_den: 1,
+        };
+        assert_eq!(far.ticks(1_000_000), MediaTime::MAX_TICKS);
+        let mut octets = Vec::new();
+        put_frame(&mut octets, 0, MediaTime::MAX_TICKS, true, b"x");
+        assert!(!octets.is_empty());
+    }
 
     /// Twelve frames of a test picture as ffmpeg writes them, and the same frames as ffprobe sees them.
     fn recorded() -> (Vec<u8>, Vec<(u64, bool, usize)>) {

@@ -186,18 +186,19 @@ fn from_hexadecimal(digits: &str) -> Vec<u8> {
     let digits = digits.chars().filter_map(|digit| digit.to_digit(16));
     let digits: Vec<_> = digits.collect();
     let pairs = digits.chunks_exact(2);
-    pairs.map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
+    let octets = pairs.map(|pair| pair.iter().fold(0, |sum, it| sum << 4 | it) as u8);
+    octets.collect()
 }
 
 /// The sequence and picture parameter sets that a key frame in Annex B form starts with: some containers want them apart.
 pub(crate) fn h264_parameters(key_frame: &[u8]) -> &[u8] {
     const START_CODE: [u8; 3] = [0, 0, 1];
     let is_parameters = |octet: u8| matches!(octet & 0x1f, 7 | 8);
-    let units = key_frame
-        .windows(4)
-        .enumerate()
-        .filter(|(_, octets)| octets.starts_with(&START_CODE));
-    let mut units = units.map(|(at, octets)| (at, octets[3]));
+    let windows = key_frame.windows(START_CODE.len() + 1).enumerate();
+    let mut units = windows.filter_map(|(at, octets)| match octets.split_last()? {
+        (kind, start) if *start == START_CODE => Some((at, *kind)),
+        _ => None,
+    });
     // An access unit delimiter may come first.
     let Some((start, _)) = units.find(|&(_, kind)| is_parameters(kind)) else {
         return &[];
@@ -205,7 +206,7 @@ pub(crate) fn h264_parameters(key_frame: &[u8]) -> &[u8] {
     let end = units.find(|&(_, kind)| !is_parameters(kind));
     let end = end.map_or(key_frame.len(), |(at, _)| at);
     // Start codes may have a fourth octet, which belongs to what follows.
-    match &key_frame[start..end] {
+    match key_frame.get(start..end).unwrap_or_default() {
         [parameters @ .., 0] => parameters,
         parameters => parameters,
     }
@@ -238,7 +239,7 @@ pub(crate) fn put_frame(
     let mut header = vec![FRAME_CODE];
     put_number(&mut header, flags);
     put_number(&mut header, stream as u64);
-    put_number(&mut header, micros + (1 << MSB_PTS_SHIFT));
+    put_number(&mut header, micros.saturating_add(1 << MSB_PTS_SHIFT));
     put_number(&mut header, payload.len() as u64);
     octets.extend_from_slice(&header);
     octets.extend_from_slice(&crc32(&header).to_be_bytes());

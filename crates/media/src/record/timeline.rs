@@ -90,7 +90,8 @@ impl Timeline {
             self.streams.push((kind, clock));
             self.streams.len() - 1
         });
-        &mut self.streams[at].1
+        let (_, clock) = self.streams.get_mut(at).expect("found or put there");
+        clock
     }
 }
 

@@ -442,15 +442,12 @@ fn silence(stream: &StreamInfo, rung: &Rung) -> Option<Vec<u8>> {
     // 20 ms; a decoder of two channels takes one as well: RFC 6716, section 3.1.
     const OPUS: [u8; 3] = [0xf8, 0xff, 0xfe];
     // 1024 samples of AAC-LC, of one channel and of two: all sections are zero.
-    const AAC: [&[u8]; 2] = [
-        &[0x00, 0xc8, 0x00, 0x80, 0x23, 0x80],
-        &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80],
-    ];
+    const AAC_MONO: &[u8] = &[0x00, 0xc8, 0x00, 0x80, 0x23, 0x80];
+    const AAC_STEREO: &[u8] = &[0x21, 0x00, 0x49, 0x90, 0x02, 0x19, 0x00, 0x23, 0x80];
     match (stream.codec.as_str(), rung.channels) {
         ("opus", _) => Some(OPUS.to_vec()),
-        ("aac", Some(channels @ 1..=2)) if rung.codec_string == AAC_LC => {
-            Some(AAC[channels as usize - 1].to_vec())
-        }
+        ("aac", Some(1)) if rung.codec_string == AAC_LC => Some(AAC_MONO.to_vec()),
+        ("aac", Some(2)) if rung.codec_string == AAC_LC => Some(AAC_STEREO.to_vec()),
         _ => None,
     }
 }

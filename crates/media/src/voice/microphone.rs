@@ -107,7 +107,7 @@ fn listen(mut pipe: impl Read, sender: &mpsc::Sender<Spoken>) {
     loop {
         match pipe.read(&mut block) {
             Ok(0) | Err(_) => return,
-            Ok(count) => reader.push(&block[..count]),
+            Ok(count) => reader.push(block.get(..count).unwrap_or_default()),
         }
         while let Ok(Some(frame)) = reader.frame() {
             let now = clock::wall();

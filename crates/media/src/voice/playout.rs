@@ -160,7 +160,9 @@ impl Playout {
         self.unreviewed = 0;
         let mut sorted: Vec<_> = self.latenesses.iter().copied().collect();
         sorted.sort();
-        let needed = sorted[(sorted.len() - 1) * IN_TIME / 1_000].min(self.max_target);
+        let place = sorted.len().saturating_sub(1) * IN_TIME / 1_000;
+        let needed = sorted.get(place).copied().unwrap_or_default();
+        let needed = needed.min(self.max_target);
         let min_target = MIN_TARGET.min(self.max_target);
         // What comes just then is too late.
         while self.wanted <= needed {

@@ -1,3 +1,7 @@
+mod body;
 mod flow;
+mod hostile;
 mod pipe;
 mod setup;
+
+use super::{exchange, message};

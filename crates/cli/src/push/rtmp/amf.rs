@@ -175,7 +175,7 @@ fn put(octets: &mut Vec<u8>, value: &Value) {
 fn put_text(octets: &mut Vec<u8>, text: &str) {
     let len = u16::try_from(text.len()).unwrap_or(u16::MAX);
     octets.extend(len.to_be_bytes());
-    octets.extend(&text.as_bytes()[..len.into()]);
+    octets.extend(text.as_bytes().iter().take(len.into()));
 }
 
 #[cfg(test)]

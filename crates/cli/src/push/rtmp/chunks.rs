@@ -92,7 +92,7 @@ impl ChunkReader {
     /// Forgets a message that has begun, as its sender gave it up.
     pub(super) fn abort(&mut self, stream: u32) {
         if let Some(stream) = self.streams.get_mut(&stream) {
-            self.begun -= stream.payload.len();
+            self.begun = self.begun.saturating_sub(stream.payload.len());
             stream.payload.clear();
             stream.has_begun = false;
         }
@@ -113,8 +113,9 @@ impl ChunkReader {
             };
             let count = left.min(self.input.len());
             let stream = self.streams.entry(number).or_default();
-            stream.payload.extend_from_slice(&self.input[..count]);
-            self.input.advance(count);
+            stream
+                .payload
+                .extend_from_slice(&self.input.split_to(count));
             self.begun += count;
             if self.begun > MAX_MESSAGE {
                 return Err(RtmpError::TooLong(self.begun));
@@ -129,7 +130,7 @@ impl ChunkReader {
             } = stream.header;
             if stream.payload.len() == len {
                 stream.has_begun = false;
-                self.begun -= len;
+                self.begun = self.begun.saturating_sub(len);
                 return Ok(Some(Message {
                     kind,
                     time,
@@ -165,11 +166,14 @@ impl ChunkReader {
             return Err(RtmpError::TooLong(header.len));
         }
         let rest = octets.0.len();
-        self.input.advance(self.input.len() - rest);
+        self.input.advance(self.input.len().saturating_sub(rest));
         let stream = self.streams.entry(number).or_default();
         stream.header = header;
         stream.has_begun = true;
-        Ok(Some((number, self.chunk_size.min(header.len - come))))
+        Ok(Some((
+            number,
+            self.chunk_size.min(header.len.saturating_sub(come)),
+        )))
     }
 }
 
@@ -241,10 +245,10 @@ impl Octets<'_> {
     fn pass_over(&mut self, time: u32) -> Option<()> {
         let time = time.to_be_bytes();
         let common = self.0.iter().zip(&time).take_while(|(a, b)| a == b).count();
-        if common == time.len() {
-            self.0 = &self.0[common..];
-        } else if common == self.0.len() {
-            return None;
+        match self.0.split_at_checked(common) {
+            Some((_, rest)) if common == time.len() => self.0 = rest,
+            Some((_, [])) => return None,
+            _ => {}
         }
         Some(())
     }
@@ -256,7 +260,8 @@ pub(super) fn put(octets: &mut Vec<u8>, kind: u8, stream: u32, payload: &[u8], c
     let number = if kind < 7 { 2 } else { 3 };
     let len = u32::try_from(payload.len()).unwrap_or(EXTENDED);
     octets.extend([number, 0, 0, 0]);
-    octets.extend(&len.to_be_bytes()[1..]);
+    let [_, len @ ..] = len.to_be_bytes();
+    octets.extend(len);
     octets.push(kind);
     octets.extend(stream.to_le_bytes());
     for (index, chunk) in payload.chunks(chunk_size).enumerate() {

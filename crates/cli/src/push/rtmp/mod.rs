@@ -5,6 +5,8 @@
 
 mod amf;
 mod chunks;
+#[cfg(test)]
+mod hostile;
 mod session;
 
 use std::io;
@@ -253,7 +255,8 @@ impl Connection {
                 Step::Changed(_, next) if waiting.is_some() => return Ok(Some(*next)),
                 Step::GoesOn | Step::Changed(..) => {}
             }
-            if to.write_all(&push.take_octets()).await.is_err() {
+            // Until somebody reads, octets stay in the push, which bounds them.
+            if waiting.is_none() && to.write_all(&push.take_octets()).await.is_err() {
                 return Ok(None);
             }
             if let Step::Changed(_, next) = step {

@@ -217,7 +217,8 @@ impl Session {
         if had < both && self.hello.len() >= both {
             self.output.push(VERSION);
             self.output.extend([0; HANDSHAKE]);
-            self.output.extend_from_slice(&self.hello[1..both]);
+            self.output
+                .extend_from_slice(self.hello.get(1..both).unwrap_or_default());
         }
         if let Some(rest) = self.hello.get(both + HANDSHAKE..) {
             self.chunks.push(rest);

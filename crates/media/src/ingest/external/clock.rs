@@ -225,13 +225,14 @@ impl CaptureClock {
     /// earliest were held up the longest. The last of the three says whether a packet will be taken.
     pub(super) fn learn<'a>(&mut self, first: impl Iterator<Item = (bool, &'a Packet, bool)>) {
         (self.pictures.known, self.sound.known) = (0, 0);
-        let mut taken = [0, 0];
+        let (mut pictures, mut sound) = (0, 0);
         for (is_video, packet, is_taken) in first {
             let arrived = packet.arrived_at.as_micros();
             self.of(is_video).on_packet(packet, arrived);
-            taken[usize::from(is_video)] += u32::from(is_taken);
+            let taken = if is_video { &mut pictures } else { &mut sound };
+            *taken += u32::from(is_taken);
         }
-        [self.sound.known, self.pictures.known] = taken;
+        (self.pictures.known, self.sound.known) = (pictures, sound);
     }
 
     fn of(&mut self, is_video: bool) -> &mut StreamClock {

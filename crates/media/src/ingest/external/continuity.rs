@@ -75,7 +75,7 @@ impl Continuity {
         let shift = match known {
             None => others.next_back().unwrap_or(0),
             Some(track) if self.is_jump(&track, packet) => {
-                let expected = track.last + track.duration;
+                let expected = track.last.saturating_add(track.duration);
                 let lands_near =
                     |shift: &i64| moved(packet.dts, *shift).abs_diff(expected) <= SAME_JUMP;
                 let needed = difference(expected, packet.dts);
@@ -90,12 +90,15 @@ impl Continuity {
         if self.tracks.len() <= packet.stream {
             self.tracks.resize(packet.stream + 1, None);
         }
-        self.tracks[packet.stream] = Some(Track {
+        let track = Track {
             last: packet.dts,
             duration: packet.duration,
             arrived_at: packet.arrived_at,
             shift,
-        });
+        };
+        if let Some(place) = self.tracks.get_mut(packet.stream) {
+            *place = Some(track);
+        }
     }
 
     /// Makes the presentation time of a picture its decoding time, where both are one.
@@ -110,7 +113,7 @@ impl Continuity {
         if at.saturating_add(MAX_BACK) < track.last {
             return true;
         }
-        let gap = at.saturating_sub(track.last + track.duration);
+        let gap = at.saturating_sub(track.last.saturating_add(track.duration));
         let waited = packet.arrived_at.since(track.arrived_at);
         match self.gaps {
             Gaps::Live => Duration::from_micros(gap.saturating_sub(MAX_LIVE_GAP)) > waited * 2,

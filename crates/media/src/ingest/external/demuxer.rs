@@ -609,7 +609,7 @@ fn read(
     loop {
         match pipe.read(&mut octets) {
             Ok(0) => return,
-            Ok(count) => reader.push(&octets[..count]),
+            Ok(count) => reader.push(octets.get(..count).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(_) => return,
         }

@@ -65,14 +65,14 @@ pub(super) fn read(pipe: OutputReader, mut take: impl FnMut(PacketLine) -> bool)
 
 /// Parser of lines.
 #[derive(Debug, Default)]
-struct Lines {
+pub(super) struct Lines {
     /// Numerator and denominator of the unit of times, in seconds.
     units: BTreeMap<usize, (i64, i64)>,
 }
 
 impl Lines {
     /// Returns what a line says; `None` if it is of no packet.
-    fn read(&mut self, line: &str) -> Option<PacketLine> {
+    pub(super) fn read(&mut self, line: &str) -> Option<PacketLine> {
         if let Some(rest) = line.strip_prefix("#tb ") {
             self.read_unit(rest);
             return None;

@@ -51,11 +51,10 @@ impl AnnexB {
         let set = sets
             .into_iter()
             .find(|unit| is_of(unit, SEQUENCE_PARAMETERS))?;
-        let profile = set.get(1..4)?;
-        Some(format!(
-            "avc1.{:02X}{:02X}{:02X}",
-            profile[0], profile[1], profile[2]
-        ))
+        let &[_, profile, constraints, level, ..] = set else {
+            return None;
+        };
+        Some(format!("avc1.{profile:02X}{constraints:02X}{level:02X}"))
     }
 }
 

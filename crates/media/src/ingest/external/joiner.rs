@@ -1,6 +1,6 @@
 //! Brings together what ffmpeg hands over of a packet in two pipes: its octets in NUT, and its times and marks in lines.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc::Receiver;
 
 use namecast_units::Duration;
@@ -36,7 +36,7 @@ pub(super) struct Joiner {
     lines: Option<Receiver<PacketLine>>,
     /// Streams that have lines.
     lined: usize,
-    streams: Vec<Stream>,
+    streams: BTreeMap<usize, Stream>,
 }
 
 impl Joiner {
@@ -45,7 +45,7 @@ impl Joiner {
         Self {
             lines: Some(lines),
             lined,
-            streams: Vec::new(),
+            streams: BTreeMap::new(),
         }
     }
 
@@ -56,10 +56,7 @@ impl Joiner {
     }
 
     fn stream(&mut self, stream: usize) -> &mut Stream {
-        if self.streams.len() <= stream {
-            self.streams.resize_with(stream + 1, Stream::default);
-        }
-        &mut self.streams[stream]
+        self.streams.entry(stream).or_default()
     }
 
     /// Completes a packet, of which the decoding time is not known, by its line.
@@ -123,7 +120,9 @@ impl DecodingTimes {
         }
         let missing = (self.depth + 1 - self.newest.len()) as u64;
         let first = self.newest.front().copied().unwrap_or(pts);
-        first.saturating_sub(missing * duration).min(pts)
+        first
+            .saturating_sub(missing.saturating_mul(duration))
+            .min(pts)
     }
 }
 

@@ -17,6 +17,8 @@ mod feed;
 mod form;
 mod framecrc;
 mod h264;
+#[cfg(any(test, feature = "hostile"))]
+pub(crate) mod hostile;
 mod joiner;
 mod merge;
 mod opener;

@@ -283,7 +283,8 @@ impl Pictures<'_> {
         let mut times: Vec<u64> = self.first.iter().map(|packet| packet.pts).collect();
         times.sort_unstable();
         times.dedup();
-        let mut gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let next = times.iter().skip(1);
+        let mut gaps: Vec<u64> = next.zip(&times).map(|(next, at)| next - at).collect();
         gaps.sort_unstable();
         // The mean of the gaps around the median: single ones are rounded to what the container counts in.
         let median = gaps.get(gaps.len() / 2).copied().unwrap_or(33_333);
@@ -340,8 +341,8 @@ impl Pictures<'_> {
 
     /// Frames from one key frame to the next, if two were seen.
     fn group(&self) -> Option<u32> {
-        let mut keys = (0..self.first.len()).filter(|&at| self.first[at].key);
-        let (first, second) = (keys.next()?, keys.next()?);
+        let mut keys = self.first.iter().enumerate().filter(|(_, it)| it.key);
+        let ((first, _), (second, _)) = (keys.next()?, keys.next()?);
         u32::try_from(second - first).ok()
     }
 }

@@ -129,8 +129,9 @@ fn opus(first: Option<&&Bytes>) -> CopiedAudio {
 fn opus_samples(packet: &[u8]) -> Option<u32> {
     let head = *packet.first()?;
     let frame = match head >> 3 {
-        mode @ 0..12 => [480, 960, 1_920, 2_880][usize::from(mode & 3)],
-        mode @ 12..16 => [480, 960][usize::from(mode & 1)],
+        mode @ 0..12 if mode & 3 == 3 => 2_880,
+        mode @ 0..12 => 480 << (mode & 3),
+        mode @ 12..16 => 480 << (mode & 1),
         mode => 120 << (mode & 3),
     };
     let frames = match head & 3 {

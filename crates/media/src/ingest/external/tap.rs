@@ -39,10 +39,11 @@ fn pour(mut source: impl Read, ffmpegs: &Receiver<ChildStdin>) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             read => read.unwrap_or(0),
         };
+        let read = chunk.get(..count).unwrap_or_default();
         if let Some(octets) = &mut kept {
-            octets.extend_from_slice(&chunk[..count]);
+            octets.extend_from_slice(read);
         }
-        if count > 0 && stdin.write_all(&chunk[..count]).is_ok() {
+        if count > 0 && stdin.write_all(read).is_ok() {
             let is_known = matches!(ffmpegs.try_recv(), Err(TryRecvError::Disconnected));
             kept = kept.filter(|kept| !is_known && kept.len() <= MAX_KEPT);
             continue;

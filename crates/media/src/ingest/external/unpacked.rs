@@ -55,7 +55,9 @@ impl Unpacked {
     pub(super) fn finish(&mut self) {
         let pictures = self.waiting.iter();
         let pictures = pictures.filter(|packet| packet.stream == self.pictures);
-        let end = pictures.map(|packet| packet.dts + packet.duration).max();
+        let end = pictures
+            .map(|packet| packet.dts.saturating_add(packet.duration))
+            .max();
         self.release(end.unwrap_or_default());
     }
 
@@ -86,8 +88,8 @@ impl Unpacked {
 
 fn is_b_frame(payload: &[u8]) -> bool {
     let mut windows = payload.windows(PICTURE.len() + 1);
-    let picture = windows.find(|octets| octets.starts_with(&PICTURE));
-    picture.is_some_and(|octets| octets[PICTURE.len()] >> 6 == B_FRAME)
+    let head = windows.find_map(|octets| octets.strip_prefix(&PICTURE)?.first());
+    head.is_some_and(|head| head >> 6 == B_FRAME)
 }
 
 #[cfg(test)]

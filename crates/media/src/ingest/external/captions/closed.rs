@@ -9,8 +9,8 @@ use cea608_types::{Cea608, Cea608State, Mode, Text};
 use super::Shown;
 
 /// Size of the screen in characters: CTA-608-E, section 4.
-const ROWS: usize = 15;
-const COLUMNS: usize = 32;
+pub(super) const ROWS: usize = 15;
+pub(super) const COLUMNS: usize = 32;
 /// Pictures whose pairs wait for those presented before them: more than encoders reorder.
 const MAX_WAITING: usize = 64;
 
@@ -91,12 +91,14 @@ impl Screen {
             Cea608::Backspace(_) => {
                 if let Some(column) = self.column.checked_sub(1) {
                     self.column = column;
-                    *self.cell() = ' ';
+                    self.set(' ');
                 }
             }
             Cea608::DeleteToEndOfRow(_) => {
                 let (row, column) = (self.row, self.column);
-                self.memory()[row][column..].fill(' ');
+                if let Some(row) = self.memory().get_mut(row) {
+                    row.iter_mut().skip(column).for_each(|it| *it = ' ');
+                }
             }
             Cea608::TabOffset(_, columns) => self.move_to(self.column + usize::from(columns)),
             Cea608::Preamble(_, preamble) => {
@@ -137,9 +139,13 @@ impl Screen {
         }
     }
 
-    fn cell(&mut self) -> &mut char {
+    /// Sets the character at the cursor, which is always within the screen.
+    fn set(&mut self, character: char) {
         let (row, column) = (self.row, self.column);
-        &mut self.memory()[row][column]
+        let row = self.memory().get_mut(row);
+        if let Some(cell) = row.and_then(|row| row.get_mut(column)) {
+            *cell = character;
+        }
     }
 
     fn write(&mut self, text: Text) {
@@ -156,7 +162,7 @@ impl Screen {
     fn put(&mut self, character: char) {
         // Before the first mode, it is unknown where text belongs.
         if self.mode.is_some() {
-            *self.cell() = character;
+            self.set(character);
             self.move_to(self.column + 1);
         }
     }
@@ -175,8 +181,12 @@ impl Screen {
         }
         let rows = mem::replace(&mut self.displayed, [BLANK; ROWS]);
         for up in 0..count {
-            if let (Some(to), Some(from)) = (row.checked_sub(up), before.checked_sub(up)) {
-                self.displayed[to] = rows[from];
+            let from = before.checked_sub(up).and_then(|at| rows.get(at));
+            let to = row
+                .checked_sub(up)
+                .and_then(|at| self.displayed.get_mut(at));
+            if let (Some(to), Some(from)) = (to, from) {
+                *to = *from;
             }
         }
     }
@@ -186,10 +196,18 @@ impl Screen {
         if count == 0 {
             return;
         }
-        let top = (self.row + 1).saturating_sub(count);
-        self.displayed[..top].fill(BLANK);
-        self.displayed[top..=self.row].rotate_left(1);
-        self.displayed[self.row] = BLANK;
+        let below = self.row + 1;
+        let top = below.saturating_sub(count);
+        let above = self.displayed.iter_mut().take(top);
+        above.for_each(|row| *row = BLANK);
+        if let Some(rolling) = self.displayed.get_mut(top..below) {
+            rolling.rotate_left(1);
+            rolling
+                .iter_mut()
+                .last()
+                .into_iter()
+                .for_each(|row| *row = BLANK);
+        }
         self.column = 0;
     }
 

@@ -7,6 +7,8 @@
 //! ```
 
 mod closed;
+#[cfg(any(test, feature = "hostile"))]
+pub(super) mod hostile;
 mod track;
 mod user_data;
 

@@ -42,19 +42,19 @@ impl TrackCodec {
     }
 
     /// Returns the text in a packet, without markup, with a line feed between rows.
-    fn text(self, octets: &[u8]) -> String {
+    pub(super) fn text(self, octets: &[u8]) -> String {
         let octets = match (self, octets) {
             (Self::TimedText, [high, low, text @ ..]) => {
                 let length = usize::from(u16::from_be_bytes([*high, *low]));
-                &text[..text.len().min(length)]
+                text.get(..length).unwrap_or(text)
             }
             (Self::TimedText, _) => &[],
             _ => octets,
         };
         let text = match octets {
             [0xfe, 0xff, utf16 @ ..] => {
-                let units = utf16.chunks_exact(2);
-                let units: Vec<_> = units.map(|it| u16::from_be_bytes([it[0], it[1]])).collect();
+                let (units, _) = utf16.as_chunks();
+                let units: Vec<_> = units.iter().map(|it| u16::from_be_bytes(*it)).collect();
                 String::from_utf16_lossy(&units)
             }
             _ => String::from_utf8_lossy(octets).into_owned(),

@@ -20,16 +20,17 @@ const EMPTY: [u8; 2] = [0x80, 0x80];
 ///
 /// The octets of captions need no emulation prevention: each third one is at least 0xf8.
 pub(super) fn closed_captions(picture: &[u8]) -> Option<Vec<[u8; 2]>> {
-    let head = &picture[..picture.len().min(HEAD)];
-    let starts = head.windows(IDENTIFIER.len()).enumerate();
-    let starts = starts.filter(|(at, octets)| {
-        let has_prefix = || BEFORE.iter().any(|it| head[..*at].ends_with(it));
-        *octets == IDENTIFIER && has_prefix()
-    });
+    let head = picture.get(..HEAD).unwrap_or(picture);
     let mut found = None;
-    for (at, _) in starts {
-        let pairs = pairs(&head[at + IDENTIFIER.len()..]);
-        found.get_or_insert_with(Vec::new).extend(pairs);
+    for at in 0..head.len() {
+        let Some((before, data)) = head.split_at_checked(at) else {
+            break;
+        };
+        if let Some(data) = data.strip_prefix(IDENTIFIER)
+            && BEFORE.iter().any(|it| before.ends_with(it))
+        {
+            found.get_or_insert_with(Vec::new).extend(pairs(data));
+        }
     }
     found
 }

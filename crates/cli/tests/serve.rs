@@ -266,13 +266,18 @@ fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
     let said = Pusher::start(&address).refused();
     assert!(said.contains("somebody pushes as /cam already"), "{said}");
     Pusher::start(&srt).refused();
-    let wrong = address.replace("s3cret", "secret");
-    let said = Pusher::start(&wrong).refused();
-    assert!(said.contains("the key is missing or wrong"), "{said}");
-    Pusher::start(&srt.replace("s3cret", "secret")).refused();
     let bad = address.replace("cam", "c%40m");
     let said = Pusher::start(&bad).refused();
     assert!(said.contains("the name is none"), "{said}");
+    let wrong = address.replace("s3cret", "secret");
+    let said = Pusher::start(&wrong).refused();
+    assert!(said.contains("the key is missing or wrong"), "{said}");
+    // After a wrong key its source waits a second.
+    let wrong = srt.replace("s3cret", "secret");
+    until("another wrong key", || {
+        Pusher::start(&wrong).refused();
+        server.counter("refused_key").filter(|&it| it == 2)
+    });
     server.send_garbage();
     for (counter, count) in [
         ("refused_taken", 2),

@@ -1,6 +1,7 @@
 //! `namecast serve`: whatever others push here is published, each stream under a name of its own.
 
 mod described;
+mod key_ring;
 mod outlet;
 mod publication;
 #[cfg(feature = "srt")]
@@ -9,9 +10,9 @@ mod srt;
 mod whip;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use clap::Args;
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
@@ -32,6 +33,7 @@ use crate::push::srt::SrtListener;
 use crate::push::{Event, Gate};
 use crate::supervision::ListenerState;
 use crate::telemetry::{Observation, Reporter, Telemetry, tables};
+use key_ring::KeyRing;
 use outlet::Outlet;
 use publication::{Publication, ServeFigures, Streams};
 
@@ -55,10 +57,12 @@ pub struct Serve {
     /// Names of streams begin with this: with /studio, what is pushed as cam is published as /studio/cam.
     #[arg(long, value_name = "NAME", default_value = "/")]
     pub prefix: Name,
-    /// What pushers have to show, as in cam?key=SECRET. Other users of this machine can read it here; with --key-file they cannot.
+    /// What pushers have to show, as in cam?key=SECRET: 16 characters or more where others on the network can guess it. Other users of this
+    /// machine can read it here; with --key-file they cannot. Without either, one is made where others can push.
     #[arg(long = "key", value_name = "SECRET", conflicts_with = "push_key_file")]
     pub push_key: Option<String>,
-    /// The same, as the first line of a file.
+    /// Keys, each on a line, and after it the names that it is for, or none for all: SECRET /studio/* /cam. Read again on SIGHUP: pushes
+    /// whose keys are gone end.
     #[arg(long = "key-file", value_name = "FILE")]
     pub push_key_file: Option<PathBuf>,
     /// How it is published.
@@ -99,13 +103,15 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let mut stop = Stop::new(arguments.run.duration)?;
     let mut stats = Reporter::start(&tables::SERVE, &arguments.run, &arguments.observation).await?;
     let mut teller = Teller::new(&arguments.run);
-    let key = key(&arguments)?;
-    check_key(&arguments, key.as_deref())?;
-    let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
+    let mut keys = KeyRing::of(&arguments)?;
+    if keys.hang_ups.is_some() {
+        stop.leave_hang_ups();
+    }
+    let (gate, mut events) = Gate::new(arguments.prefix.clone(), keys.read()?);
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, &gate, &mut stats).await?;
     let listeners = Listeners::bind(&arguments, &gate, &stats.telemetry()).await?;
-    teller.introduce(&outlet, &listeners, key.is_some())?;
+    teller.introduce(&outlet, &listeners, &keys)?;
     let (told, mut sentences) = mpsc::channel(MAX_TOLD);
     let mut publications = JoinSet::new();
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
@@ -128,6 +134,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
             },
             Some(sentence) = sentences.recv() => teller.tell(&sentence)?,
             Some(_) = publications.join_next() => {}
+            () = keys.hang_up() => teller.tell(&keys.read_again(&gate))?,
             Some(sentence) = outlet.link_changed() => teller.progress.say_once(&sentence),
             _ = tick.tick() => {
                 let figures = ServeFigures::new(&gate, &streams);
@@ -151,52 +158,6 @@ fn parse_origin(text: &str) -> Result<String, String> {
         false => Err(format!(
             "'{text}' is not an origin: write scheme and host without a path, as in https://studio.example, or *"
         )),
-    }
-}
-
-/// What pushers have to show, if anything.
-fn key(arguments: &Serve) -> anyhow::Result<Option<String>> {
-    let Some(path) = &arguments.push_key_file else {
-        return Ok(arguments.push_key.clone());
-    };
-    let key = first_line(path)?;
-    anyhow::ensure!(
-        !key.is_empty(),
-        "{} has no key: write one on its first line",
-        path.display()
-    );
-    Ok(Some(key))
-}
-
-/// Reads the first line of a file, without spaces at its ends.
-fn first_line(path: &Path) -> anyhow::Result<String> {
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
-}
-
-/// Refuses to let everybody push who reaches this machine.
-fn check_key(arguments: &Serve, key: Option<&str>) -> anyhow::Result<()> {
-    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-_.~".contains(&octet);
-    let is_good = |key: &str| !key.is_empty() && key.bytes().all(is_plain);
-    anyhow::ensure!(
-        key.is_none_or(is_good),
-        "the key has to stand in an address: choose one of letters, digits and - _ . ~"
-    );
-    anyhow::ensure!(
-        !arguments.page.listen || key.is_some(),
-        "everybody on the network could publish by WHIP: give a key with --key-file FILE or --key SECRET, or leave out --listen"
-    );
-    #[cfg(feature = "srt")]
-    let addresses = [arguments.rtmp.0, arguments.srt.address()];
-    #[cfg(not(feature = "srt"))]
-    let addresses = [arguments.rtmp.0];
-    let far = |address: &&SocketAddr| !address.ip().is_loopback();
-    match addresses.iter().flatten().find(far) {
-        Some(far) if key.is_none() => bail!(
-            "everybody who reaches {far} could publish: give a key with --key-file FILE or --key SECRET, or listen on 127.0.0.1"
-        ),
-        _ => Ok(()),
     }
 }
 
@@ -317,16 +278,19 @@ impl Teller {
         &mut self,
         outlet: &Outlet,
         listeners: &Listeners,
-        has_key: bool,
+        keys: &KeyRing,
     ) -> anyhow::Result<()> {
         let mut object = outlet.object();
+        if let Some(key) = keys.made() {
+            object["key"] = json!(key);
+        }
         for (protocol, address) in listeners.addresses() {
             object[protocol] = json!(address);
         }
         for line in outlet.lines().iter().chain(&listeners.remarks) {
             self.progress.say(line);
         }
-        let key = if has_key { "?key=…" } else { "" };
+        let key = keys.suffix();
         for (_, address) in listeners.addresses() {
             self.progress.say(&format!("Push to: {address}NAME{key}"));
         }

@@ -10,6 +10,7 @@
 //! [hands over](Gate::hand_over) is published until its octets end, or nobody reads them any more. A pusher whose network died is not
 //! noticed at once: one that sends nothing gives way to one that comes.
 
+pub mod keys;
 pub mod rtmp;
 #[cfg(feature = "srt")]
 pub mod srt;
@@ -18,19 +19,21 @@ pub mod whip;
 
 use core::fmt;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_media::found::Received;
 use namecast_media::ingest::source::Container;
+use namecast_net::admission::Source;
 use namecast_packet::{Component, Name};
 use namecast_units::Duration;
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
+
+use keys::{Guesses, PushKeys, Verdict};
 
 /// Streams at a time; each has an ffmpeg or three.
 pub const MAX_STREAMS: usize = 32;
@@ -116,6 +119,12 @@ pub enum Refusal {
     /// No key, or not ours.
     #[error("the key is missing or wrong: append ?key=… to the stream's name")]
     Key,
+    /// The key is for other names.
+    #[error("the key is not for this name: choose one that it is for")]
+    OtherNames,
+    /// Wrong keys came from there.
+    #[error("wrong keys came from your network: try again in {0} s")]
+    Paused(u64),
     /// Not a name.
     #[error(
         "the name is none: write letters, digits and - _ . ~, such as cam or studio/cam, {MAX_WORDS} words and {MAX_NAME_LEN} characters at most"
@@ -147,8 +156,10 @@ pub struct GateCounters {
     pub open: u64,
     /// Changes of codec or sound in mid-stream, and tracks that began later, each of which begins the stream anew.
     pub changed: u64,
-    /// Refused, as their key is missing or wrong.
+    /// Refused, as their key is missing or wrong, or for other names.
     pub refused_key: u64,
+    /// Refused without a look at their key, as wrong ones came from the same source.
+    pub refused_paused: u64,
     /// Refused, as their name is none.
     pub refused_name: u64,
     /// Refused, as somebody pushes under their name.
@@ -167,14 +178,14 @@ pub struct Gate(Arc<Shared>);
 
 struct Shared {
     prefix: Name,
-    /// Digest of the key, so that how long a comparison takes says nothing.
-    key: Option<[u8; 32]>,
     state: Mutex<State>,
     events: mpsc::Sender<Event>,
 }
 
 #[derive(Default)]
 struct State {
+    keys: PushKeys,
+    guesses: Guesses,
     live: BTreeMap<Name, Arc<Holder>>,
     /// Those of the past as well.
     names: BTreeSet<Name>,
@@ -209,36 +220,56 @@ impl State {
 }
 
 /// Who holds a name.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Holder {
+    /// What was shown for it.
+    path: String,
+    key: Option<[u8; 32]>,
     is_silent: AtomicBool,
     given_away: Notify,
 }
 
 impl Gate {
-    /// A gate to names under `prefix`, for whoever has `key`, or for all; and what its listeners will report.
-    pub fn new(prefix: Name, key: Option<&str>) -> (Self, mpsc::Receiver<Event>) {
+    /// A gate to names under `prefix`, for whoever has one of `keys`; and what its listeners will report.
+    pub fn new(prefix: Name, keys: PushKeys) -> (Self, mpsc::Receiver<Event>) {
         let (events, heard) = mpsc::channel(MAX_EVENTS);
-        let key = key.map(digest);
-        let state = Mutex::default();
+        let state = Mutex::new(State {
+            keys,
+            ..State::default()
+        });
         let shared = Shared {
             prefix,
-            key,
             state,
             events,
         };
         (Self(Arc::new(shared)), heard)
     }
 
-    /// Admits somebody who shows `key` and wants to push as `path`, `cam` or `studio/cam`. Waits a moment where the name is taken:
+    /// Takes these keys from now on. Streams end whose keys are none of them, or are for other names; returns how many.
+    pub fn set_keys(&self, keys: PushKeys) -> usize {
+        let mut state = self.lock();
+        let is_right = |holder: &Holder| keys.check(holder.key, &holder.path) == Verdict::Right;
+        let ended = state.live.extract_if(.., |_, holder| !is_right(holder));
+        let ended = ended.map(|(_, holder)| holder.given_away.notify_one());
+        let ended = ended.count();
+        state.keys = keys;
+        ended
+    }
+
+    /// Admits somebody at `from` who shows `key` and wants to push as `path`, `cam` or `studio/cam`. Waits a moment where the name is taken:
     /// its pusher may turn out to be gone.
     ///
     /// # Errors
     /// Why not; for [`refuse`](Self::refuse), and for whoever asked.
-    pub async fn admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
+    pub async fn admit(
+        &self,
+        path: &str,
+        key: Option<&str>,
+        from: IpAddr,
+    ) -> Result<Admitted, Refusal> {
         let until_free = async {
             loop {
-                match self.try_admit(path, key) {
+                match self.try_admit(path, key, from) {
                     Err(Refusal::Taken(_)) => sleep(LOOK_AGAIN).await,
                     outcome => return outcome,
                 }
@@ -246,32 +277,51 @@ impl Gate {
         };
         match timeout(MAX_WAIT, until_free).await {
             Ok(outcome) => outcome,
-            Err(_) => self.try_admit(path, key),
+            Err(_) => self.try_admit(path, key, from),
         }
     }
 
-    /// Returns why nobody could push as `path` with `key` now, whoever holds the name; claims nothing.
+    /// Returns why nobody at `from` could push as `path` with `key` now, whoever holds the name; claims nothing.
     ///
     /// # Errors
     /// Why not; for [`refuse`](Self::refuse), and for whoever asked.
-    pub fn check(&self, path: &str, key: Option<&str>) -> Result<(), Refusal> {
-        let name = self.permitted(path, key)?;
+    pub fn check(&self, path: &str, key: Option<&str>, from: IpAddr) -> Result<(), Refusal> {
+        let name = self.permitted(path, key, from)?;
         self.lock().check_room(&name)
     }
 
-    /// Returns the name of `path` if `key` is right.
-    fn permitted(&self, path: &str, key: Option<&str>) -> Result<Name, Refusal> {
-        if self.0.key.is_some() && self.0.key != key.map(digest) {
-            return Err(Refusal::Key);
+    /// Returns the name of `path` if `key` is right. A wrong one costs a pause.
+    fn permitted(&self, path: &str, key: Option<&str>, from: IpAddr) -> Result<Name, Refusal> {
+        let mut state = self.lock();
+        let (now, source) = (Instant::now(), Source::of(from));
+        let wait = state.guesses.wait(now, source);
+        if !wait.is_zero() && !state.keys.is_empty() {
+            return Err(Refusal::Paused(wait.as_secs() + 1));
         }
+        match state.keys.check(key.map(keys::digest), path) {
+            Verdict::Right => state.guesses.right(source),
+            Verdict::OfOtherNames => return Err(Refusal::OtherNames),
+            Verdict::Wrong => {
+                if key.is_some() {
+                    state.guesses.wrong(now, source);
+                }
+                return Err(Refusal::Key);
+            }
+        }
+        drop(state);
         self.name(path).ok_or(Refusal::Name)
     }
 
-    fn try_admit(&self, path: &str, key: Option<&str>) -> Result<Admitted, Refusal> {
-        let name = self.permitted(path, key)?;
+    fn try_admit(&self, path: &str, key: Option<&str>, from: IpAddr) -> Result<Admitted, Refusal> {
+        let name = self.permitted(path, key, from)?;
         let mut state = self.lock();
         state.make_room(&name)?;
-        let holder = Arc::<Holder>::default();
+        let holder = Arc::new(Holder {
+            path: path.to_owned(),
+            key: key.map(keys::digest),
+            is_silent: AtomicBool::new(false),
+            given_away: Notify::new(),
+        });
         state.names.insert(name.clone());
         state.live.insert(name.clone(), Arc::clone(&holder));
         state.counters.admitted += 1;
@@ -310,7 +360,8 @@ impl Gate {
         let mut state = self.lock();
         let counters = &mut state.counters;
         let counter = match why {
-            Refusal::Key => &mut counters.refused_key,
+            Refusal::Key | Refusal::OtherNames => &mut counters.refused_key,
+            Refusal::Paused(_) => &mut counters.refused_paused,
             Refusal::Name => &mut counters.refused_name,
             Refusal::Taken(_) => &mut counters.refused_taken,
             Refusal::Full | Refusal::Names => &mut counters.refused_full,
@@ -390,23 +441,22 @@ impl Drop for Claim {
     }
 }
 
-fn digest(key: &str) -> [u8; 32] {
-    Sha256::digest(key).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     fn gate(prefix: &str, key: Option<&str>) -> Gate {
-        Gate::new(prefix.parse().unwrap(), key).0
+        let keys = key.map(|key| PushKeys::parse(key, false).unwrap());
+        Gate::new(prefix.parse().unwrap(), keys.unwrap_or_default()).0
     }
 
     #[test]
     fn names_are_plain_words() {
         let open = gate("/", None);
         for good in ["cam", "/cam.1", "studio/cam_2", "~a-b"] {
-            let admitted = open.try_admit(good, None).unwrap();
+            let admitted = open.try_admit(good, None, HERE).unwrap();
             let path = good.trim_start_matches('/');
             assert_eq!(admitted.name().to_string(), format!("/{path}"));
         }
@@ -429,13 +479,13 @@ mod tests {
             "localhost/nfd",
         ] {
             assert_eq!(
-                open.try_admit(bad, None).unwrap_err(),
+                open.try_admit(bad, None, HERE).unwrap_err(),
                 Refusal::Name,
                 "{bad}"
             );
         }
         let studio = gate("/studio", None);
-        let admitted = studio.try_admit("localhost", None).unwrap();
+        let admitted = studio.try_admit("localhost", None, HERE).unwrap();
         assert_eq!(admitted.name().to_string(), "/studio/localhost");
     }
 
@@ -443,27 +493,53 @@ mod tests {
     #[test]
     fn only_the_right_key_is_admitted() {
         let gate = gate("/", Some("secret"));
-        for wrong in [None, Some(""), Some("Secret"), Some("secret ")] {
-            assert_eq!(gate.check("cam", wrong).unwrap_err(), Refusal::Key);
-            assert_eq!(gate.try_admit("cam", wrong).unwrap_err(), Refusal::Key);
+        let wrong = [None, Some(""), Some("Secret"), Some("secret ")];
+        for (site, wrong) in (1..).zip(wrong) {
+            let from = [[10, 0, site, 1], [10, 1, site, 1]].map(IpAddr::from);
+            assert_eq!(gate.check("cam", wrong, from[0]), Err(Refusal::Key));
+            let refusal = gate.try_admit("cam", wrong, from[1]).unwrap_err();
+            assert_eq!(refusal, Refusal::Key);
         }
-        assert_eq!(gate.check("c m", Some("secret")), Err(Refusal::Name));
-        let _first = gate.try_admit("cam", Some("secret")).unwrap();
-        assert_eq!(gate.check("cam", Some("secret")), Ok(()));
+        // A wrong key costs its source a pause; a missing one does not.
+        let paused = gate.check("cam", Some("secret"), [10, 0, 3, 9].into());
+        assert!(matches!(paused, Err(Refusal::Paused(1..=2))));
+        assert_eq!(
+            gate.check("cam", Some("secret"), [10, 0, 1, 9].into()),
+            Ok(())
+        );
+        assert_eq!(gate.check("c m", Some("secret"), HERE), Err(Refusal::Name));
+        let _first = gate.try_admit("cam", Some("secret"), HERE).unwrap();
+        assert_eq!(gate.check("cam", Some("secret"), HERE), Ok(()));
+    }
+
+    /// A stream ends whose key was taken back; one whose key is still for its name goes on.
+    #[tokio::test]
+    async fn a_key_that_is_taken_back_ends_its_streams() {
+        let keys = |text: &str| PushKeys::parse(text, false).unwrap();
+        let gate = Gate::new("/".parse().unwrap(), keys("first\nsecond\nthird")).0;
+        let [first, second, third] =
+            ["first", "second", "third"].map(|key| gate.try_admit(key, Some(key), HERE).unwrap());
+        assert_eq!(gate.set_keys(keys("first /first\nsecond /other")), 2);
+        second.given_away().await;
+        third.given_away().await;
+        assert_eq!(gate.counters().open, 1);
+        drop(first);
+        let other = gate.check("first", Some("second"), HERE);
+        assert_eq!(other, Err(Refusal::OtherNames));
     }
 
     /// One above or below would take each other's Interests.
     #[test]
     fn a_name_is_one_pushers_until_it_is_dropped() {
         let gate = gate("/", None);
-        let first = gate.try_admit("studio/cam", None).unwrap();
+        let first = gate.try_admit("studio/cam", None, HERE).unwrap();
         for taken in ["studio/cam", "studio", "studio/cam/video"] {
-            let refusal = gate.try_admit(taken, None).unwrap_err();
+            let refusal = gate.try_admit(taken, None, HERE).unwrap_err();
             assert_eq!(refusal, Refusal::Taken(first.name().clone()));
         }
-        drop(gate.try_admit("studio/camera", None).unwrap());
+        drop(gate.try_admit("studio/camera", None, HERE).unwrap());
         drop(first);
-        assert!(gate.try_admit("studio", None).is_ok());
+        assert!(gate.try_admit("studio", None, HERE).is_ok());
         assert_eq!(gate.counters().admitted, 3);
     }
 
@@ -471,27 +547,27 @@ mod tests {
     #[tokio::test]
     async fn a_silent_pusher_gives_way() {
         let gate = gate("/", None);
-        let first = gate.try_admit("cam", None).unwrap();
+        let first = gate.try_admit("cam", None, HERE).unwrap();
         first.set_silent(true);
         first.set_silent(false);
-        assert!(gate.try_admit("cam", None).is_err());
+        assert!(gate.try_admit("cam", None, HERE).is_err());
         first.set_silent(true);
-        let second = gate.admit("cam", None).await.unwrap();
+        let second = gate.admit("cam", None, HERE).await.unwrap();
         first.given_away().await;
         drop(first);
-        assert!(gate.try_admit("cam", None).is_err());
+        assert!(gate.try_admit("cam", None, HERE).is_err());
         drop(second);
-        assert!(gate.try_admit("cam", None).is_ok());
+        assert!(gate.try_admit("cam", None, HERE).is_ok());
     }
 
     #[test]
     fn streams_and_names_are_bounded() {
         let gate = gate("/", None);
-        let admit = |number: usize| gate.try_admit(&format!("cam{number}"), None);
+        let admit = |number: usize| gate.try_admit(&format!("cam{number}"), None, HERE);
         let live: Vec<_> = (0..MAX_STREAMS).map(|it| admit(it).unwrap()).collect();
         assert_eq!(admit(MAX_STREAMS).unwrap_err(), Refusal::Full);
-        assert_eq!(gate.check("another", None), Err(Refusal::Full));
-        assert_eq!(gate.check("cam0", None), Ok(()));
+        assert_eq!(gate.check("another", None, HERE), Err(Refusal::Full));
+        assert_eq!(gate.check("cam0", None, HERE), Ok(()));
         drop(live);
         (MAX_STREAMS..MAX_NAMES).for_each(|it| drop(admit(it).unwrap()));
         assert_eq!(admit(MAX_NAMES).unwrap_err(), Refusal::Names);
@@ -500,7 +576,7 @@ mod tests {
 
     #[tokio::test]
     async fn refusals_are_counted_and_reported() {
-        let (gate, mut events) = Gate::new(Name::root(), None);
+        let (gate, mut events) = Gate::new(Name::root(), PushKeys::default());
         let from = "127.0.0.1:9".parse().unwrap();
         for _ in 0..MAX_EVENTS + 5 {
             gate.refuse("RTMP", from, Refusal::Key);

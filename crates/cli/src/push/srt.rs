@@ -328,7 +328,7 @@ impl Connections {
     /// Decides on a handshake at once, as all connections wait for it. Whether a name that is taken becomes free shows once it is open.
     fn judge(&self, id: i32, peer: SocketAddr, stream_id: &str) -> Order {
         let (path, key) = wanted(stream_id);
-        match self.gate.check(path, key) {
+        match self.gate.check(path, key, peer.ip()) {
             Ok(()) => Order::Accept { id },
             Err(why) => {
                 let code = code(&why);
@@ -363,7 +363,7 @@ struct Connection {
 impl Connection {
     async fn attend(mut self, gate: Gate) {
         let (path, key) = wanted(&self.stream_id);
-        match gate.admit(path, key).await {
+        match gate.admit(path, key, self.peer.ip()).await {
             Ok(admitted) => {
                 let (ours, theirs) = tokio::io::duplex(BUFFERED);
                 let pushed = Pushed {
@@ -433,16 +433,17 @@ fn field<'a>(mut fields: impl Iterator<Item = &'a str>, name: &str) -> Option<&'
 /// The nearest of SRT's codes: it has no sentences.
 const fn code(why: &Refusal) -> i32 {
     match why {
-        Refusal::Key => reject::UNAUTHORIZED,
+        Refusal::Key | Refusal::OtherNames => reject::UNAUTHORIZED,
         Refusal::Name | Refusal::Codec(_) | Refusal::Malformed(_) => reject::BAD_REQUEST,
         Refusal::Taken(_) => reject::CONFLICT,
-        Refusal::Full | Refusal::Names => reject::OVERLOAD,
+        Refusal::Full | Refusal::Names | Refusal::Paused(_) => reject::OVERLOAD,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::push::keys::PushKeys;
 
     #[test]
     fn stream_ids_have_a_name_and_a_key() {
@@ -458,7 +459,8 @@ mod tests {
     }
 
     fn connections(key: Option<&str>) -> (Connections, mpsc::Receiver<Order>, Gate) {
-        let (gate, _) = Gate::new("/".parse().unwrap(), key);
+        let keys = key.map(|key| PushKeys::parse(key, false).unwrap());
+        let (gate, _) = Gate::new("/".parse().unwrap(), keys.unwrap_or_default());
         let (orders, heard) = mpsc::channel(MAX_ORDERS);
         let connections = Connections {
             gate: gate.clone(),
@@ -479,8 +481,9 @@ mod tests {
         for (id, stream_id, order) in [
             (1, "cam?key=s", Order::Accept { id: 1 }),
             (2, "#!::r=cam,key=s", Order::Accept { id: 2 }),
-            (3, "cam?key=x", Order::Reject { id: 3, code: 1_401 }),
-            (4, "c@m?key=s", Order::Reject { id: 4, code: 1_400 }),
+            (3, "c@m?key=s", Order::Reject { id: 3, code: 1_400 }),
+            (4, "cam?key=x", Order::Reject { id: 4, code: 1_401 }),
+            (5, "cam?key=s", Order::Reject { id: 5, code: 1_402 }),
         ] {
             let stream_id = stream_id.to_owned();
             let asked = Report::Asked {

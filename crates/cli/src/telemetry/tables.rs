@@ -224,6 +224,7 @@ const PUSHES: &[Metric] = &[
     (Counter, "refused", "refused_name reason=name", ""),
     (Counter, "refused", "refused_taken reason=taken", ""),
     (Counter, "refused", "refused_full reason=full", ""),
+    (Counter, "refused", "refused_paused reason=paused", ""),
     (Counter, "refused", "refused_codec reason=codec", ""),
     (Counter, "malformed", "malformed", "Connections that broke their protocol or a bound"),
 ];

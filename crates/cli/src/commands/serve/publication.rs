@@ -76,7 +76,7 @@ impl Publication {
         let mut carrying = pin!(async {
             tokio::select! {
                 left = carry(&mut octets, writer, &admitted) => left,
-                () = admitted.given_away() => "its pusher fell silent, and another one came",
+                () = admitted.given_away() => "its pusher fell silent, and another one came, or its key was taken back",
             }
         });
         let late_at = Instant::now() + FIRST_FRAME;

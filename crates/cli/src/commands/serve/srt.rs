@@ -1,13 +1,13 @@
 //! SRT of `serve`: where it listens, whether it is encrypted, and what is said where libsrt is missing.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 
 use super::super::forwarder::Socket;
-use super::{first_line, not_had};
+use super::not_had;
 use crate::push::Gate;
 use crate::push::srt::{PASSPHRASE, SrtError, SrtListener};
 use crate::supervision::ListenerState;
@@ -80,4 +80,11 @@ impl Srt {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Reads the first line of a file, without spaces at its ends.
+fn first_line(path: &Path) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(text.lines().next().unwrap_or_default().trim().to_owned())
 }

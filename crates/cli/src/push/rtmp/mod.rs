@@ -10,7 +10,7 @@ mod hostile;
 mod session;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use namecast_media::flv::{FlvError, Push};
@@ -131,7 +131,7 @@ async fn attend(
         session: Session::new(),
         octets: vec![0; READ_SIZE],
     };
-    let admitted = match timeout(MAX_GREETING, connection.greet(gate)).await {
+    let admitted = match timeout(MAX_GREETING, connection.greet(gate, from.ip())).await {
         Ok(Ok(Some(admitted))) => admitted,
         Ok(Ok(None)) => return Ok(()),
         Ok(Err(why)) => {
@@ -161,7 +161,7 @@ struct Connection {
 
 impl Connection {
     /// Goes on until somebody was admitted; `None` if they left without a word.
-    async fn greet(&mut self, gate: &Gate) -> Result<Option<Admitted>, Refusal> {
+    async fn greet(&mut self, gate: &Gate, from: IpAddr) -> Result<Option<Admitted>, Refusal> {
         loop {
             if !self.receive().await? {
                 return Ok(None);
@@ -173,7 +173,7 @@ impl Connection {
                 } = event
                 {
                     let (path, key) = wanted(&application, &stream);
-                    let admitted = gate.admit(&path, key).await?;
+                    let admitted = gate.admit(&path, key, from).await?;
                     self.session.accept();
                     self.send().await;
                     return Ok(Some(admitted));
@@ -393,11 +393,12 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::push::keys::PushKeys;
     use crate::supervision::until_restarted;
 
     #[tokio::test]
     async fn a_listener_whose_task_panicked_accepts_again() {
-        let (gate, _) = Gate::new("/".parse().unwrap(), None);
+        let (gate, _) = Gate::new("/".parse().unwrap(), PushKeys::default());
         let state = ListenerState::new("rtmp");
         let address = "127.0.0.1:0".parse().unwrap();
         let listener = RtmpListener::bind(address, gate.clone(), Arc::clone(&state));

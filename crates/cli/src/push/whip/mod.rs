@@ -230,6 +230,7 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::push::keys::PushKeys;
     use crate::supervision::until_restarted;
 
     fn binding(user_fragment: &str) -> Vec<u8> {
@@ -250,7 +251,7 @@ mod tests {
 
     #[tokio::test]
     async fn sockets_are_read_again_after_a_panic() {
-        let (gate, _) = Gate::new("/".parse().unwrap(), None);
+        let (gate, _) = Gate::new("/".parse().unwrap(), PushKeys::default());
         let address: IpAddr = "127.0.0.1".parse().unwrap();
         let whip = Whip::listen(gate, &[address], 0).await.unwrap();
         let credentials = Credentials {

@@ -73,7 +73,10 @@ async fn answer(
     name: &str,
     request: Request,
 ) -> Result<(String, String), Refused> {
-    let admitted = shared.gate.admit(name, bearer(request.headers())).await;
+    let admitted = shared
+        .gate
+        .admit(name, bearer(request.headers()), from.ip())
+        .await;
     let admitted = admitted.map_err(|why| (status(&why), why))?;
     let is_offer =
         |value: &header::HeaderValue| value.as_bytes().starts_with(OFFER_TYPE.as_bytes());
@@ -156,6 +159,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 const fn status(why: &Refusal) -> StatusCode {
     match why {
         Refusal::Key => StatusCode::UNAUTHORIZED,
+        Refusal::OtherNames => StatusCode::FORBIDDEN,
+        Refusal::Paused(_) => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Name => StatusCode::BAD_REQUEST,
         Refusal::Taken(_) => StatusCode::CONFLICT,
         Refusal::Full | Refusal::Names => StatusCode::SERVICE_UNAVAILABLE,

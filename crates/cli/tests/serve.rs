@@ -18,6 +18,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use program::{Program, command, newest_stats, start_forwarder, until};
 use rtmp::{Clip, Encoder, Tape};
 use serde_json::Value;
@@ -211,6 +213,54 @@ impl Drop for Pusher {
 }
 
 const PICTURES: u64 = 10;
+
+/// The PEM form of what `der` holds.
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+}
+
+/// Within TLS and without, at the same port. A key that is taken back ends its stream, and the other goes on.
+#[test]
+fn a_certificate_makes_it_rtmps_and_keys_are_read_again() {
+    let home = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let write = |name: &str, text: String| fs::write(home.path().join(name), text).unwrap();
+    write("cert.pem", pem("CERTIFICATE", made.cert.der()));
+    write(
+        "key.pem",
+        pem("PRIVATE KEY", &made.signing_key.serialize_der()),
+    );
+    let path = |name: &str| home.path().join(name).display().to_string();
+    let (certificate, key) = (path("cert.pem"), path("key.pem"));
+    let mut server = Server::start_with(&format!(
+        "--ladder copy --tls-cert {certificate} --tls-key {key} --port 0"
+    ));
+    let keys = server.home.path().join("key");
+    fs::write(&keys, "s3cret /cam\nother /desk/*\n").unwrap();
+    let hang_up = |server: &Server| {
+        let pid = server.serve.0.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+        assert!(sent.success());
+    };
+    hang_up(&server);
+    let within_tls = server.rtmp.replace("rtmp://", "rtmps://");
+    let clear = Pusher::start(&format!("{}cam?key=s3cret", server.rtmp));
+    let _sealed = Pusher::start(&format!("{within_tls}desk/a?key=other"));
+    server.event("begun", "/cam");
+    server.event("begun", "/desk/a");
+    let _watcher = server.watch("/desk/a");
+    fs::write(&keys, "other /desk/*\n").unwrap();
+    hang_up(&server);
+    let mut clear = clear;
+    until("end of the pusher", || clear.0.try_wait().unwrap());
+    until("picture", || {
+        (server.received("/desk/a") > PICTURES).then_some(())
+    });
+    let said = Pusher::start(&format!("{within_tls}cam?key=other")).refused();
+    assert!(said.contains("the key is not for this name"), "{said}");
+    server.interrupt();
+}
 
 /// Each way in which a pusher leaves, by both protocols at once: the next one is taken, and who watches goes on. Those that were
 /// stopped keep their connections, as those do whose network is gone.

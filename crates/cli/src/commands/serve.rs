@@ -47,7 +47,7 @@ Examples:
                                                                      key cam?key=SECRET
   namecast serve --connect tcp4://192.0.2.1                          through a forwarder")]
 pub struct Serve {
-    /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME; 'off' for not at all.
+    /// Accept RTMP here, for rtmp://ADDRESS:PORT/app/NAME, and RTMPS with --tls-cert; 'off' for not at all.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:1935")]
     pub rtmp: Socket,
     /// SRT.
@@ -164,6 +164,8 @@ fn parse_origin(text: &str) -> Result<String, String> {
 /// Where others push. They end when this is dropped.
 struct Listeners {
     rtmp: Option<RtmpListener>,
+    /// RTMPS is accepted at the same port.
+    has_tls: bool,
     #[cfg(feature = "srt")]
     srt: Option<SrtListener>,
     /// Why one is missing that was not asked for, for people.
@@ -172,10 +174,12 @@ struct Listeners {
 
 impl Listeners {
     async fn bind(arguments: &Serve, gate: &Gate, telemetry: &Telemetry) -> anyhow::Result<Self> {
-        let mut rtmp = None;
+        let (mut rtmp, mut has_tls) = (None, false);
         if let Some(address) = arguments.rtmp.0 {
             let state = ListenerState::new("rtmp");
-            let listener = RtmpListener::bind(address, gate.clone(), state.clone()).await;
+            let tls = arguments.page.tls.read()?;
+            has_tls = tls.is_some();
+            let listener = RtmpListener::bind(address, tls, gate.clone(), state.clone()).await;
             rtmp = Some(listener.with_context(|| not_had("rtmp", address))?);
             telemetry.observe_listener(&state);
         }
@@ -186,6 +190,7 @@ impl Listeners {
         };
         Ok(Self {
             rtmp,
+            has_tls,
             #[cfg(feature = "srt")]
             srt,
             #[cfg(feature = "srt")]
@@ -201,6 +206,9 @@ impl Listeners {
         if let Some(rtmp) = &self.rtmp {
             let address = reachable(rtmp.address());
             addresses.push(("rtmp", format!("rtmp://{address}/app/")));
+            if self.has_tls {
+                addresses.push(("rtmps", format!("rtmps://{address}/app/")));
+            }
         }
         #[cfg(feature = "srt")]
         if let Some(srt) = &self.srt {

@@ -16,10 +16,12 @@ use std::sync::Arc;
 use namecast_media::flv::{FlvError, Push};
 use namecast_net::admission::{Entrance, Place};
 use namecast_units::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsAcceptor;
 
 use super::{Admitted, FIRST_FRAME, Gate, Pushed, Refusal, Seen};
 use crate::supervision::{ListenerState, keep_running};
@@ -27,6 +29,8 @@ pub use session::RtmpError;
 use session::{Session, SessionEvent};
 
 const PROTOCOL: &str = "RTMP";
+/// First octet of TLS: a record of a handshake (RFC 8446, section 5.1). RTMP begins with its version, 3.
+const TLS_HANDSHAKE: u8 = 22;
 /// Connections at a time, those that have not said what they want included.
 const MAX_CONNECTIONS: usize = 64;
 /// How long somebody may take to say what they want.
@@ -51,23 +55,31 @@ pub struct RtmpListener {
 }
 
 impl RtmpListener {
-    /// Listens at `address`, and admits through `gate`. What becomes of the listener is in `state`.
+    /// Listens at `address`, and admits through `gate`. With `tls` it accepts RTMPS, too, on the same port. What becomes of the listener
+    /// is in `state`.
     ///
     /// # Errors
     /// If the address cannot be had.
     pub async fn bind(
         address: SocketAddr,
+        tls: Option<Arc<ServerConfig>>,
         gate: Gate,
         state: Arc<ListenerState>,
     ) -> io::Result<Self> {
         let listener = Arc::new(TcpListener::bind(address).await?);
         let address = listener.local_addr()?;
+        let tls = tls.map(|config| {
+            // The page's protocols are none of an encoder's.
+            let mut config = ServerConfig::clone(&config);
+            config.alpn_protocols.clear();
+            TlsAcceptor::from(Arc::new(config))
+        });
         let mut tasks = JoinSet::new();
         tasks.spawn(keep_running(state, move |state| {
-            let (listener, gate) = (Arc::clone(&listener), gate.clone());
+            let (listener, tls, gate) = (Arc::clone(&listener), tls.clone(), gate.clone());
             async move {
                 state.set_up();
-                accept(&listener, gate).await
+                accept(&listener, tls, gate).await
             }
         }));
         Ok(Self {
@@ -82,7 +94,7 @@ impl RtmpListener {
     }
 }
 
-async fn accept(listener: &TcpListener, gate: Gate) -> ! {
+async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) -> ! {
     let entrance = Entrance::new(MAX_CONNECTIONS);
     let mut connections = JoinSet::new();
     loop {
@@ -97,11 +109,11 @@ async fn accept(listener: &TcpListener, gate: Gate) -> ! {
                     gate.refuse(PROTOCOL, from, full());
                     continue;
                 };
-                let gate = gate.clone();
+                let (gate, tls) = (gate.clone(), tls.clone());
                 connections.spawn(async move {
                     let given_away = place.gives_way();
                     let attended = tokio::select! {
-                        attended = attend(stream, from, &gate, place) => attended,
+                        attended = open(stream, tls, from, &gate, place) => attended,
                         () = given_away => Err(full()),
                     };
                     if let Err(why) = attended {
@@ -118,9 +130,33 @@ fn full() -> Refusal {
     Refusal::Malformed(format!("there are {MAX_CONNECTIONS} connections already"))
 }
 
+/// Serves one connection to its end, within TLS if it begins so and there is a certificate.
+async fn open(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    from: SocketAddr,
+    gate: &Gate,
+    place: Place,
+) -> Result<(), Refusal> {
+    let Some(tls) = tls else {
+        return attend(stream, from, gate, place).await;
+    };
+    let mut first = [0];
+    let begun = timeout(MAX_GREETING, stream.peek(&mut first)).await;
+    if !matches!(begun, Ok(Ok(1))) || first != [TLS_HANDSHAKE] {
+        return attend(stream, from, gate, place).await;
+    }
+    let malformed = |why: String| Refusal::Malformed(format!("no TLS: {why}"));
+    match timeout(MAX_GREETING, tls.accept(stream)).await {
+        Ok(Ok(stream)) => attend(stream, from, gate, place).await,
+        Ok(Err(error)) => Err(malformed(error.to_string())),
+        Err(_) => Err(malformed("the handshake took too long".to_owned())),
+    }
+}
+
 /// Serves one connection to its end.
 async fn attend(
-    stream: TcpStream,
+    stream: impl Transport,
     from: SocketAddr,
     gate: &Gate,
     place: Place,
@@ -152,14 +188,18 @@ async fn attend(
     carried
 }
 
-struct Connection {
-    stream: TcpStream,
+/// What a connection goes over.
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Transport for S {}
+
+struct Connection<S> {
+    stream: S,
     place: Place,
     session: Session,
     octets: Vec<u8>,
 }
 
-impl Connection {
+impl<S: Transport> Connection<S> {
     /// Goes on until somebody was admitted; `None` if they left without a word.
     async fn greet(&mut self, gate: &Gate, from: IpAddr) -> Result<Option<Admitted>, Refusal> {
         loop {
@@ -401,7 +441,7 @@ mod tests {
         let (gate, _) = Gate::new("/".parse().unwrap(), PushKeys::default());
         let state = ListenerState::new("rtmp");
         let address = "127.0.0.1:0".parse().unwrap();
-        let listener = RtmpListener::bind(address, gate.clone(), Arc::clone(&state));
+        let listener = RtmpListener::bind(address, None, gate.clone(), Arc::clone(&state));
         let listener = listener.await.unwrap();
         for restarts in 0..=2 {
             until_restarted(&state, restarts).await;

@@ -5,6 +5,7 @@ use namecast_stream::rate::{RateControl, copa};
 use namecast_units::Duration;
 use smart_default::SmartDefault;
 
+use super::known::KnownPeer;
 use crate::discovery::Trust;
 
 /// How the other side's packets come, and so how many Interests wait for them.
@@ -96,20 +97,20 @@ pub struct EndpointConfig {
     pub trust: Trust,
     /// The only root whose calls are taken; `None`: any.
     pub caller: Option<Name>,
-    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others get no answer.
+    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others are told that they are not admitted.
     pub authorised: Option<Vec<[u8; 32]>>,
     /// What sessions are like.
     pub session: SessionConfig,
-    /// Calls that were answered and not confirmed.
-    #[default(16)]
+    /// Calls that were answered and not confirmed; the oldest of a stranger makes room.
+    #[default(64)]
     pub max_half_open: usize,
-    /// Of those, how many of one key.
+    /// Of those, how many of one static key.
     #[default(2)]
     pub max_half_open_per_key: usize,
-    /// Calls of any state.
+    /// Calls that were confirmed.
     #[default(20)]
     pub max_calls: usize,
-    /// Signatures of callers that are checked in a second.
+    /// Set-ups of strangers that are answered in a second.
     #[default(100)]
     pub max_checks: u32,
     /// Calls that are remembered, so that a replayed one is refused.
@@ -121,6 +122,13 @@ pub struct EndpointConfig {
     /// How long an answer to one's own call is waited for.
     #[default(Duration::from_secs(60))]
     pub call_timeout: Duration,
+    /// Peers that are known before they call or are called.
+    pub known: Vec<KnownPeer>,
+    /// Peers that are known, at most.
+    #[default(1_024)]
+    pub max_known: usize,
+    /// Secret static X25519 key, which may be used for nothing else; `None`: drawn from `secret`, for this endpoint alone.
+    pub static_key: Option<[u8; 32]>,
     /// 32 octets that nobody can guess: ephemeral keys are drawn from them.
     pub secret: [u8; 32],
     /// Seed of the Nonces.

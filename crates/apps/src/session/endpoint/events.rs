@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use derive_more::AddAssign;
 
-use super::super::handshake::Peer;
+use super::super::identity::Peer;
 use super::super::names::CallId;
+use super::super::refusal::RefusalCounters;
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -73,18 +74,12 @@ pub struct EndpointCounters {
     pub answered: u64,
     /// Calls, of either side, whose keys were shown.
     pub established: u64,
-    /// Set-ups that came again after they were answered and are over, or were confirmed.
-    pub replayed: u64,
-    /// Set-ups and confirmations that were changed, or not signed as they say.
-    pub forged: u64,
-    /// Set-ups of keys that do not count.
-    pub strangers: u64,
-    /// Set-ups dropped because there are too many half-open calls, of one key or in all, or calls, or signatures to check.
-    pub crowded: u64,
+    /// Packets of set-ups that were refused, and others that break the format.
+    pub refused: RefusalCounters,
     /// Half-open calls whose caller never showed its keys.
     pub unconfirmed: u64,
-    /// Packets that break the format.
-    pub malformed: u64,
+    /// Half-open calls of strangers that newer ones displaced.
+    pub evicted: u64,
     /// Packets of no call.
     pub unknown: u64,
 }

@@ -1,3 +1,4 @@
 mod flow;
 mod pipe;
+mod refusals;
 mod setup;

@@ -85,6 +85,36 @@ pub struct SessionConfig {
     pub max_silence: Duration,
 }
 
+/// Bounds of what set-ups of others may cost.
+#[derive(Clone, Copy, Debug, SmartDefault)]
+pub struct SetupLimits {
+    /// Calls that were answered and not confirmed; the oldest of a stranger makes room.
+    #[default(64)]
+    pub max_half_open: usize,
+    /// Of those, how many of one static key.
+    #[default(2)]
+    pub max_half_open_per_key: usize,
+    /// Set-ups of strangers that are answered in a second; beyond, each has to solve a puzzle.
+    #[default(20)]
+    pub max_strangers: u32,
+    /// Set-ups with a solved puzzle that are answered in a second.
+    #[default(100)]
+    pub max_solved: u32,
+    /// Zero bits of the easiest puzzle, 22 at most: each bit doubles the callers' work.
+    #[default(12)]
+    pub min_difficulty: u8,
+    /// First messages whose static key is decrypted in a second, for a Diffie–Hellman exchange each; beyond, callers that are known
+    /// have to solve a puzzle, too.
+    #[default(4_000)]
+    pub max_decrypted: u32,
+    /// Calls that are remembered, so that a replayed one is refused.
+    #[default(4_096)]
+    pub max_remembered: usize,
+    /// Peers that are known, at most.
+    #[default(1_024)]
+    pub max_known: usize,
+}
+
 /// Whose calls are taken, and within which bounds.
 #[derive(Clone, Debug, SmartDefault)]
 pub struct EndpointConfig {
@@ -101,21 +131,11 @@ pub struct EndpointConfig {
     pub authorised: Option<Vec<[u8; 32]>>,
     /// What sessions are like.
     pub session: SessionConfig,
-    /// Calls that were answered and not confirmed; the oldest of a stranger makes room.
-    #[default(64)]
-    pub max_half_open: usize,
-    /// Of those, how many of one static key.
-    #[default(2)]
-    pub max_half_open_per_key: usize,
     /// Calls that were confirmed.
     #[default(20)]
     pub max_calls: usize,
-    /// Set-ups of strangers that are answered in a second.
-    #[default(100)]
-    pub max_checks: u32,
-    /// Calls that are remembered, so that a replayed one is refused.
-    #[default(4_096)]
-    pub max_remembered: usize,
+    /// Bounds of what strangers can make this endpoint do.
+    pub limits: SetupLimits,
     /// How long a call may be half open.
     #[default(Duration::from_secs(5))]
     pub setup_timeout: Duration,
@@ -124,9 +144,6 @@ pub struct EndpointConfig {
     pub call_timeout: Duration,
     /// Peers that are known before they call or are called.
     pub known: Vec<KnownPeer>,
-    /// Peers that are known, at most.
-    #[default(1_024)]
-    pub max_known: usize,
     /// Secret static X25519 key, which may be used for nothing else; `None`: drawn from `secret`, for this endpoint alone.
     pub static_key: Option<[u8; 32]>,
     /// 32 octets that nobody can guess: ephemeral keys are drawn from them.

@@ -19,6 +19,7 @@ use super::keys::Secrets;
 use super::known::{KnownPeer, KnownPeers};
 use super::message::Kind;
 use super::names::{self, CallId, Suffix};
+use super::puzzle::{Gate, Limits};
 use super::refusal::Refusal;
 use super::remembered::Remembered;
 use super::stream::SessionStats;
@@ -48,10 +49,11 @@ pub struct Endpoint {
     half_open: BTreeMap<CallId, HalfOpen>,
     calls: BTreeMap<CallId, Call>,
     known: KnownPeers,
-    /// Ephemeral keys of set-ups that were answered.
-    remembered: Remembered,
-    /// Second in which a stranger was answered last, and how many.
-    checks: (u64, u32),
+    /// Ephemeral keys of set-ups that were answered: of strangers, and of known peers, which strangers do not displace.
+    remembered: [Remembered; 2],
+    gate: Gate,
+    /// Second in which a static key was decrypted last, and how many were.
+    decrypted: (u64, u32),
     /// When a stranger was reported last.
     refused_at: Option<Instant>,
     frames: VecDeque<Bytes>,
@@ -78,20 +80,26 @@ impl Endpoint {
         let mut secrets = Secrets::new(core::mem::take(&mut config.secret));
         let drawn = secrets.draw();
         let static_key = StaticSecret::from(config.static_key.take().unwrap_or(*drawn));
-        let mut known = KnownPeers::new(config.max_known);
+        let mut known = KnownPeers::new(config.limits.max_known);
         for peer in core::mem::take(&mut config.known) {
             known.insert(peer);
         }
+        let limits = Limits {
+            free: config.limits.max_strangers,
+            solved: config.limits.max_solved,
+            min_difficulty: config.limits.min_difficulty,
+        };
         Self {
             own: Own::new(config.root.clone(), static_key, signer, certificate.data()),
-            secrets,
             random: Random::from_seed(config.seed),
             calling: None,
             half_open: BTreeMap::new(),
             calls: BTreeMap::new(),
             known,
-            remembered: Remembered::new(config.max_remembered),
-            checks: (0, 0),
+            remembered: [(); 2].map(|()| Remembered::new(config.limits.max_remembered)),
+            gate: Gate::new(secrets.draw(), limits),
+            decrypted: (0, 0),
+            secrets,
             refused_at: None,
             frames: VecDeque::new(),
             events: VecDeque::new(),
@@ -362,6 +370,7 @@ impl Application for Endpoint {
                 let setup = self.set_up(&calling.callee, calling.may_know);
                 calling.renew(now.monotonic, setup);
             }
+            self.search(now.monotonic, &mut calling);
             match calling.handle_timeout(now.monotonic, &mut self.random) {
                 Ok(interest) => {
                     self.frames.extend(interest);

@@ -11,12 +11,15 @@ use super::identity::{Admission, Own, Peer, Refused, prologue};
 use super::keys::SessionKeys;
 use super::names::{self, CallId};
 use super::noise::{self, KEY, Pattern};
+use super::puzzle::{Puzzle, Solution};
 use super::refusal::Refusal;
 
 /// Elements of parameters and contents: all critical.
 pub(super) const XX: u32 = 135;
 pub(super) const IK: u32 = 137;
+const SOLUTION: u32 = 139;
 const OTHER_STATIC: u32 = 141;
+const PUZZLE: u32 = 143;
 pub(super) const PROOF: u32 = 145;
 
 /// A set-up of this side's own.
@@ -56,20 +59,29 @@ impl Outgoing {
     }
 
     /// Returns the public ephemeral key.
-    pub(super) fn ephemeral(&self) -> &[u8] {
-        &self.message[..KEY]
+    pub(super) fn ephemeral(&self) -> [u8; KEY] {
+        *self.message.first_chunk().expect("it begins with the key")
     }
 
-    /// Returns the Interest that carries the first message to `callee`.
+    /// Returns whether the callee's static key is taken for known.
+    pub(super) const fn is_known(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Returns the Interest that carries the first message to `callee`, with the solution of the puzzle that it has set.
     pub(super) fn interest(
         &self,
         own: &Own,
         callee: &Name,
-        lifetime: Duration,
-        nonce: Nonce,
+        solution: Option<&Solution>,
+        (lifetime, nonce): (Duration, Nonce),
     ) -> Interest {
         let mut parameters = Writer::default();
         parameters.element(element(self.pattern), &self.message);
+        if let Some(Solution { seed, number }) = solution {
+            let octets = [&seed[..], &number.to_be_bytes()].concat();
+            parameters.element(SOLUTION, &octets);
+        }
         Interest::builder(names::call(callee, &own.root))
             .parameters(parameters.finish())
             .lifetime(lifetime)
@@ -90,7 +102,7 @@ impl Outgoing {
         if pattern != self.pattern {
             return Err(Refusal::Malformed.into());
         }
-        if message.starts_with(self.ephemeral()) {
+        if message.starts_with(&self.ephemeral()) {
             return Err(Refusal::Reflected.into());
         }
         if message.len() < pattern.min_length(1) {
@@ -276,18 +288,30 @@ pub(super) fn call_id(interest: &Interest) -> Option<CallId> {
     digest.get(..8)?.try_into().ok().map(CallId)
 }
 
-/// Reads a call to `callee`: who calls by its name, and the first message.
+/// A call, before anything of it is checked.
+pub(super) struct Knock {
+    /// Who calls, by the Interest's name.
+    pub(super) caller: Name,
+    pub(super) incoming: Incoming,
+    pub(super) solution: Option<Solution>,
+}
+
+/// Reads a call to `callee`.
 ///
 /// # Errors
 /// If it is none.
-pub(super) fn read_call(callee: &Name, interest: &Interest) -> Result<(Name, Incoming), Refusal> {
+pub(super) fn read_call(callee: &Name, interest: &Interest) -> Result<Knock, Refusal> {
     let caller = names::caller(callee, interest.name()).ok_or(Refusal::Malformed)?;
     let parameters = interest.parameters().ok_or(Refusal::Malformed)?;
     (interest.check_parameters_digest()).map_err(|_| Refusal::Malformed)?;
     let read = Read::of(&parameters)?;
     let (pattern, message) = read.message.ok_or(Refusal::Malformed)?;
     let incoming = Incoming::new(pattern, prologue(callee, &caller), message)?;
-    Ok((caller, incoming))
+    Ok(Knock {
+        caller,
+        incoming,
+        solution: read.solution,
+    })
 }
 
 /// Returns the packet that answers `name` with the second message.
@@ -311,21 +335,35 @@ pub(super) fn other_static_packet(name: Name) -> Bytes {
         .clone()
 }
 
+/// Returns the packet that has the caller of `name` solve a puzzle first. Nobody vouches for it, either.
+pub(super) fn puzzle_packet(name: Name, puzzle: Puzzle) -> Bytes {
+    let mut content = Writer::default();
+    content.element(PUZZLE, &[&puzzle.seed[..], &[puzzle.difficulty]].concat());
+    Data::builder(name)
+        .content(content.finish())
+        .sign(&NullSigner)
+        .wire()
+        .clone()
+}
+
 /// What the answer to a call says.
 pub(super) enum Reply {
     Message(Pattern, Bytes),
     /// The callee has another static key.
     OtherStatic,
+    /// The callee answers once this is solved.
+    Puzzle(Puzzle),
 }
 
 /// # Errors
 /// [`Refusal::Malformed`].
 pub(super) fn read_reply(data: &Data) -> Result<Reply, Refusal> {
     let read = Read::of(&data.content().unwrap_or_default())?;
-    match read.message {
-        Some((pattern, message)) => Ok(Reply::Message(pattern, message)),
-        None if read.is_other_static => Ok(Reply::OtherStatic),
-        None => Err(Refusal::Malformed),
+    match (read.message, read.puzzle) {
+        (Some((pattern, message)), _) => Ok(Reply::Message(pattern, message)),
+        (None, Some(puzzle)) => Ok(Reply::Puzzle(puzzle)),
+        (None, None) if read.is_other_static => Ok(Reply::OtherStatic),
+        (None, None) => Err(Refusal::Malformed),
     }
 }
 
@@ -347,13 +385,15 @@ pub(super) fn read_confirmation(data: &Data) -> Result<(Option<Bytes>, Bytes), R
 #[derive(Default)]
 struct Read {
     message: Option<(Pattern, Bytes)>,
+    solution: Option<Solution>,
     is_other_static: bool,
+    puzzle: Option<Puzzle>,
     proof: Option<Bytes>,
 }
 
 impl Read {
     fn of(octets: &Bytes) -> Result<Self, Refusal> {
-        const ORDER: [u32; 4] = [XX, IK, OTHER_STATIC, PROOF];
+        const ORDER: [u32; 6] = [XX, IK, SOLUTION, OTHER_STATIC, PUZZLE, PROOF];
         let mut read = Self::default();
         let mut fields = Fields::new(Reader::new(octets), "call", &ORDER);
         while let Some(field) = fields.field().map_err(|_| Refusal::Malformed)? {
@@ -362,10 +402,27 @@ impl Read {
                 XX => read.message = Some((Pattern::Xx, value)),
                 IK if read.message.is_some() => return Err(Refusal::Malformed),
                 IK => read.message = Some((Pattern::Ik, value)),
+                SOLUTION => {
+                    let (seed, number) = split(&value)?;
+                    let number = number.try_into().map_err(|_| Refusal::Malformed)?;
+                    let number = u64::from_be_bytes(number);
+                    read.solution = Some(Solution { seed, number });
+                }
                 OTHER_STATIC => read.is_other_static = true,
+                PUZZLE => {
+                    let (seed, difficulty) = split(&value)?;
+                    let [difficulty] = difficulty.try_into().map_err(|_| Refusal::Malformed)?;
+                    read.puzzle = Some(Puzzle { seed, difficulty });
+                }
                 _ => read.proof = Some(value),
             }
         }
         Ok(read)
     }
+}
+
+/// The seed of a puzzle, and what is behind it.
+fn split(value: &[u8]) -> Result<([u8; 16], &[u8]), Refusal> {
+    let (seed, rest) = value.split_first_chunk().ok_or(Refusal::Malformed)?;
+    Ok((*seed, rest))
 }

@@ -28,6 +28,7 @@ mod known;
 mod message;
 mod names;
 mod noise;
+mod puzzle;
 mod receiver;
 mod refusal;
 mod remembered;
@@ -37,7 +38,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use config::{EndpointConfig, Flow, SessionConfig};
+pub use config::{EndpointConfig, Flow, SessionConfig, SetupLimits};
 pub use endpoint::{End, Endpoint, EndpointCounters, Event, Full, NoCall};
 pub use identity::Peer;
 pub use known::KnownPeer;

@@ -42,6 +42,8 @@ pub(super) struct HalfOpen {
     pub(super) answer: Data,
     /// Who calls, if the first message says it.
     pub(super) peer: Option<(Peer, SessionKeys)>,
+    /// Whether the caller's static key was known: others do not displace it.
+    pub(super) is_known: bool,
     pub(super) confirmation: Name,
     /// When the confirmation was requested last, how often, and when it is next.
     pub(super) requested: (Instant, u32),
@@ -64,11 +66,6 @@ impl HalfOpen {
             (at, 0) => at,
             (at, _) => at + CONFIRMATION_INTERVAL,
         }
-    }
-
-    /// Returns whether the caller was known by its static key, or is a stranger.
-    pub(super) const fn is_known(&self) -> bool {
-        self.peer.is_some()
     }
 
     pub(super) fn keep(&mut self, number: u64, asked: (Option<Bytes>, Duration)) {

@@ -4,12 +4,13 @@ use bytes::Bytes;
 use namecast_packet::{Data, Interest, Name};
 use namecast_units::{Duration, Instant};
 
-use super::super::handshake::{self, Incoming, Introduced};
+use super::super::handshake::{self, Introduced, Knock};
 use super::super::identity::{Admission, Peer, Refused};
 use super::super::keys::SessionKeys;
 use super::super::message::Kind;
 use super::super::names::{self, CallId};
-use super::super::noise::Pattern;
+use super::super::noise::{KEY, Pattern};
+use super::super::puzzle::Verdict;
 use super::super::refusal::Refusal;
 use super::super::stream::{Ends, Session};
 use super::call::{Call, HalfOpen, Stage};
@@ -69,7 +70,7 @@ impl Endpoint {
 
     /// Opens a call by half. What costs least is checked first.
     fn consider(&mut self, now: Now, interest: &Interest) -> Result<Bytes, Declined> {
-        let (caller, incoming) = handshake::read_call(&self.own.root, interest)?;
+        let knock = handshake::read_call(&self.own.root, interest)?;
         let id = handshake::call_id(interest).ok_or(Refusal::Malformed)?;
         if let Some(half_open) = self.half_open.get(&id)
             && half_open.answer.name() == interest.name()
@@ -77,8 +78,12 @@ impl Endpoint {
             // The answer was lost: the same again.
             return Ok(half_open.answer.wire().clone());
         }
-        self.check_novelty(id, &caller, &incoming)?;
-        let static_key = match incoming.peek(&self.own) {
+        self.check_novelty(id, &knock)?;
+        let is_paid = knock.incoming.pattern == Pattern::Ik && !self.may_decrypt(now.monotonic);
+        if is_paid {
+            self.check_stranger(now.monotonic, &knock, interest)?;
+        }
+        let static_key = match knock.incoming.peek(&self.own) {
             Err(Refusal::OtherStatic) => {
                 return Err(Declined {
                     refused: Refusal::OtherStatic.into(),
@@ -87,34 +92,48 @@ impl Endpoint {
             }
             peeked => peeked?,
         };
-        let is_known = static_key.is_some_and(|it| self.known.contains(&it));
-        if let Some(key) = static_key
-            && self.half_open_of(&key) >= self.config.max_half_open_per_key
-        {
-            return Err(Refusal::Crowded.into());
+        let known = static_key.filter(|it| self.known.contains(it));
+        if known.is_none() && !is_paid {
+            self.check_stranger(now.monotonic, &knock, interest)?;
         }
-        if !is_known && !self.may_check(now.monotonic) {
-            return Err(Refusal::Crowded.into());
+        self.make_room(known.as_ref())?;
+        Ok(self.open_by_half(now, id, knock, (interest.name().clone(), known.is_some()))?)
+    }
+
+    /// Lets a stranger through, or has it solve a puzzle.
+    fn check_stranger(
+        &mut self,
+        now: Instant,
+        knock: &Knock,
+        interest: &Interest,
+    ) -> Result<(), Declined> {
+        let ephemeral = knock.incoming.ephemeral();
+        match self.gate.judge(now, &ephemeral, knock.solution.as_ref()) {
+            Verdict::Admitted => {
+                self.counters.solved += u64::from(knock.solution.is_some());
+                Ok(())
+            }
+            Verdict::Full => Err(Refusal::Crowded.into()),
+            Verdict::Asked(puzzle) => Err(Declined {
+                refused: Refusal::Unsolved.into(),
+                answer: Some(handshake::puzzle_packet(interest.name().clone(), puzzle)),
+            }),
         }
-        self.make_room()?;
-        Ok(self.open_by_half(now, (id, caller), incoming, interest.name().clone())?)
     }
 
     /// Refuses what came before, comes from this endpoint, or finds no room.
-    fn check_novelty(&self, id: CallId, caller: &Name, incoming: &Incoming) -> Result<(), Refusal> {
-        let ephemeral = incoming.ephemeral();
-        let is_own = self
-            .calling
-            .as_ref()
-            .is_some_and(|it| it.has_key(&ephemeral));
-        if is_own {
+    fn check_novelty(&self, id: CallId, knock: &Knock) -> Result<(), Refusal> {
+        let ephemeral = knock.incoming.ephemeral();
+        let is_own = self.calling.as_ref();
+        if is_own.is_some_and(|it| it.setup.ephemeral() == ephemeral) {
             return Err(Refusal::Reflected);
         }
         let is_there = self.calls.contains_key(&id) || self.half_open.contains_key(&id);
-        if is_there || self.remembered.contains(&ephemeral) {
+        if is_there || self.remembered.iter().any(|it| it.contains(&ephemeral)) {
             return Err(Refusal::Replayed);
         }
-        if self.config.caller.as_ref().is_some_and(|it| it != caller) {
+        let meant = self.config.caller.as_ref();
+        if meant.is_some_and(|it| *it != knock.caller) {
             return Err(Refusal::OtherCaller);
         }
         if self.taken() >= self.config.max_calls {
@@ -123,15 +142,26 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Forgets the oldest half-open call of a stranger if there are too many.
-    fn make_room(&mut self) -> Result<(), Refusal> {
-        if self.half_open.len() < self.config.max_half_open {
+    /// Forgets the oldest half-open call of a known peer if it has too many, or of a stranger if there are too many.
+    fn make_room(&mut self, known: Option<&[u8; KEY]>) -> Result<(), Refusal> {
+        let of_peer = |it: &HalfOpen| it.peer.as_ref().map(|it| it.0.static_key);
+        let half_open = self.half_open.iter();
+        let own = half_open.filter(|(_, it)| known.is_some() && of_peer(it).as_ref() == known);
+        let (count, oldest) = (own.clone().count(), own.min_by_key(|(_, it)| it.until));
+        if count >= self.config.limits.max_half_open_per_key {
+            return self.evict(oldest.map(|(&id, _)| id));
+        }
+        if self.half_open.len() < self.config.limits.max_half_open {
             return Ok(());
         }
-        let strangers = self.half_open.iter().filter(|(_, it)| !it.is_known());
+        let strangers = self.half_open.iter().filter(|(_, it)| !it.is_known);
         let oldest = strangers.min_by_key(|(_, it)| it.until).map(|(&id, _)| id);
-        let oldest = oldest.ok_or(Refusal::Crowded)?;
-        self.half_open.remove(&oldest);
+        self.evict(oldest)
+    }
+
+    fn evict(&mut self, id: Option<CallId>) -> Result<(), Refusal> {
+        let id = id.ok_or(Refusal::Crowded)?;
+        self.half_open.remove(&id);
         self.counters.evicted += 1;
         Ok(())
     }
@@ -139,10 +169,13 @@ impl Endpoint {
     fn open_by_half(
         &mut self,
         now: Now,
-        (id, caller): (CallId, Name),
-        incoming: Incoming,
-        name: Name,
+        id: CallId,
+        knock: Knock,
+        (name, is_known): (Name, bool),
     ) -> Result<Bytes, Refused> {
+        let Knock {
+            caller, incoming, ..
+        } = knock;
         let ephemeral = incoming.ephemeral();
         let seed = self.secrets.draw();
         let answer = incoming.answer(&self.own, &seed)?;
@@ -163,13 +196,14 @@ impl Endpoint {
             seed,
             answer: packet,
             peer,
+            is_known,
             requested: (now.monotonic, 0),
             is_expected: false,
             until: now.monotonic + self.config.setup_timeout,
             early: Vec::new(),
         };
         self.half_open.insert(id, half_open);
-        self.remembered.insert(ephemeral);
+        self.remembered[usize::from(is_known)].insert(ephemeral);
         self.counters.answered += 1;
         Ok(wire)
     }
@@ -269,7 +303,7 @@ impl Endpoint {
             return;
         };
         let refusing = self.calls.len() - self.taken();
-        let Some(peer) = peer.filter(|_| refusing < self.config.max_half_open) else {
+        let Some(peer) = peer.filter(|_| refusing < self.config.limits.max_half_open) else {
             return;
         };
         // Only messages need room.
@@ -314,20 +348,12 @@ impl Endpoint {
             .count()
     }
 
-    /// Half-open calls of one static key.
-    fn half_open_of(&self, static_key: &[u8; 32]) -> usize {
-        let known = self.half_open.values().filter_map(|it| it.peer.as_ref());
-        known
-            .filter(|(peer, _)| peer.static_key == *static_key)
-            .count()
-    }
-
-    /// Whether one more signature may be checked in this second.
-    fn may_check(&mut self, now: Instant) -> bool {
+    /// Whether one more static key may be decrypted in this second.
+    fn may_decrypt(&mut self, now: Instant) -> bool {
         let second = now.since(Instant::ZERO).as_secs();
-        let (last, count) = self.checks;
+        let (last, count) = self.decrypted;
         let count = if last == second { count + 1 } else { 1 };
-        self.checks = (second, count);
-        count <= self.config.max_checks
+        self.decrypted = (second, count);
+        count <= self.config.limits.max_decrypted
     }
 }

@@ -8,6 +8,7 @@ use namecast_units::{Duration, Instant, Random};
 use super::super::handshake::{self, Answered, Outgoing, Reply};
 use super::super::identity::{self, Admission, Peer, Refused};
 use super::super::names::{self, CallId};
+use super::super::puzzle::{Search, TooHard};
 use super::super::stream::{Ends, Session};
 use super::call::{Call, Stage};
 use super::{Endpoint, NoCall, SETUP_LIFETIME};
@@ -29,6 +30,10 @@ pub(super) struct Calling {
     pub(super) may_know: bool,
     /// Who answered, and does not count.
     pub(super) refused: Option<Box<Peer>>,
+    /// The puzzle that the callee has set, and digests that all of this call's have taken.
+    search: Option<Search>,
+    steps: u64,
+    is_too_hard: bool,
     nack: Option<NackReason>,
     sent_at: Option<Instant>,
     transmissions: u32,
@@ -58,6 +63,9 @@ impl Calling {
             trust,
             may_know: true,
             refused: None,
+            search: None,
+            steps: 0,
+            is_too_hard: false,
             nack: None,
             sent_at: None,
             transmissions: 0,
@@ -68,18 +76,13 @@ impl Calling {
 
     /// Whether the callee may have given up the call, and would take this Interest for a replayed one.
     pub(super) fn is_old(&self, now: Instant) -> bool {
-        now.since(self.begun_at) >= MAX_AGE
+        self.search.is_none() && now.since(self.begun_at) >= MAX_AGE
     }
 
     /// Goes on with another Interest.
     pub(super) fn renew(&mut self, now: Instant, (interest, setup): (Interest, Outgoing)) {
         (self.interest, self.setup) = (interest, setup);
         (self.sent_at, self.transmissions, self.begun_at) = (None, 0, now);
-    }
-
-    /// Returns whether the ephemeral key is this set-up's.
-    pub(super) fn has_key(&self, ephemeral: &[u8]) -> bool {
-        self.setup.ephemeral() == ephemeral
     }
 
     pub(super) fn is_answer(&self, data: &Data) -> bool {
@@ -111,10 +114,11 @@ impl Calling {
             return Err(match (self.refused.take(), self.nack) {
                 (Some(peer), _) => NoCall::Untrusted(peer),
                 (None, Some(NackReason::NoRoute)) => NoCall::NoRoute,
+                (None, _) if self.is_too_hard => NoCall::Overloaded,
                 (None, _) => NoCall::Unanswered,
             });
         }
-        if self.due() > now {
+        if self.search.is_some() || self.due() > now {
             return Ok(None);
         }
         self.sent_at = Some(now);
@@ -132,7 +136,13 @@ impl Calling {
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
-        self.due().min(self.until)
+        // Whoever searches goes on as soon as there is time.
+        let due = if self.search.is_some() {
+            Instant::ZERO
+        } else {
+            self.due()
+        };
+        due.min(self.until)
     }
 }
 
@@ -146,7 +156,7 @@ impl Endpoint {
             .or_else(|_| Outgoing::new(&self.own, prologue(), None, seed))
             .expect("without the other's key there is no weak one");
         let nonce = names::draw_nonce(&mut self.random);
-        let interest = outgoing.interest(&self.own, callee, SETUP_LIFETIME, nonce);
+        let interest = outgoing.interest(&self.own, callee, None, (SETUP_LIFETIME, nonce));
         (interest, outgoing)
     }
 
@@ -192,12 +202,42 @@ impl Endpoint {
                 let read = setup.read_answer(&self.own, &calling.callee, message, &admission);
                 read.map(Some)
             }
+            Reply::Puzzle(puzzle) => {
+                if calling.search.is_none() && !calling.is_too_hard {
+                    calling.search = Search::new(puzzle, calling.setup.ephemeral());
+                    calling.is_too_hard = calling.search.is_none();
+                }
+                Ok(None)
+            }
             Reply::OtherStatic => {
-                if core::mem::replace(&mut calling.may_know, false) {
+                if calling.setup.is_known() {
+                    calling.may_know = false;
                     let setup = self.set_up(&calling.callee, false);
                     calling.renew(now.monotonic, setup);
                 }
                 Ok(None)
+            }
+        }
+    }
+
+    /// Works on the puzzle that the callee has set; the same set-up is sent with the solution.
+    pub(super) fn search(&mut self, now: Instant, calling: &mut Calling) {
+        let Some(search) = &mut calling.search else {
+            return;
+        };
+        match search.advance(&mut calling.steps) {
+            Ok(None) => {}
+            Ok(Some(solution)) => {
+                calling.search = None;
+                let send = (SETUP_LIFETIME, names::draw_nonce(&mut self.random));
+                let setup = &calling.setup;
+                calling.interest =
+                    setup.interest(&self.own, &calling.callee, Some(&solution), send);
+                (calling.sent_at, calling.transmissions, calling.begun_at) = (None, 0, now);
+            }
+            Err(TooHard) => {
+                calling.search = None;
+                calling.is_too_hard = true;
             }
         }
     }

@@ -32,6 +32,9 @@ pub enum NoCall {
     /// Nobody on the path knows a route.
     #[error("no route to it")]
     NoRoute,
+    /// The callee wants more puzzles solved than a caller does.
+    #[error("too much load")]
+    Overloaded,
     /// Who answers is not who was called.
     #[error("answered by {}, {}", .0.signer.key_name, .0.signer.verdict)]
     Untrusted(Box<Peer>),
@@ -78,6 +81,8 @@ pub struct EndpointCounters {
     pub refused: RefusalCounters,
     /// Half-open calls whose caller never showed its keys.
     pub unconfirmed: u64,
+    /// Set-ups answered that came with a solved puzzle.
+    pub solved: u64,
     /// Half-open calls of strangers that newer ones displaced.
     pub evicted: u64,
     /// Packets of no call.

@@ -1,4 +1,5 @@
 mod flow;
+mod load;
 mod pipe;
 mod refusals;
 mod setup;

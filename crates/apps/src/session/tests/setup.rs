@@ -284,7 +284,10 @@ fn call_bob(bob: &mut Endpoint, eve: &mut Endpoint, time: u64) -> EndpointCounte
 fn half_open_calls_of_strangers_are_few() {
     let config = EndpointConfig {
         answers: true,
-        max_half_open: 4,
+        limits: SetupLimits {
+            max_half_open: 4,
+            ..SetupLimits::default()
+        },
         ..EndpointConfig::default()
     };
     let mut bob = endpoint("/bob", 2, config);
@@ -302,16 +305,19 @@ fn half_open_calls_of_strangers_are_few() {
 fn strangers_are_answered_so_many_times_a_second() {
     let config = EndpointConfig {
         answers: true,
-        max_checks: 3,
+        limits: SetupLimits {
+            max_strangers: 3,
+            ..SetupLimits::default()
+        },
         ..EndpointConfig::default()
     };
     let mut bob = endpoint("/bob", 2, config);
     let mut eve = endpoint("/eve", 3, EndpointConfig::default());
-    for (second, crowded) in [(1, 2), (2, 4)] {
+    for (second, unsolved) in [(1, 2), (2, 4)] {
         for number in 0..5 {
             call_bob(&mut bob, &mut eve, second * 1_000 + number);
         }
-        assert_eq!(bob.counters().refused[Refusal::Crowded], crowded);
+        assert_eq!(bob.counters().refused[Refusal::Unsolved], unsolved);
     }
     assert_eq!(bob.counters().answered, 6);
 }

@@ -1,4 +1,5 @@
 mod flow;
+mod golden;
 mod load;
 mod pipe;
 mod refusals;

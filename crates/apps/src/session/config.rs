@@ -80,6 +80,9 @@ pub struct SessionConfig {
     /// After this time without a packet an empty one is sent.
     #[default(Duration::from_secs(5))]
     pub keep_alive: Duration,
+    /// After this time a session has new keys.
+    #[default(Duration::from_secs(3_600))]
+    pub renew_after: Duration,
     /// A session in which nothing has come for this long is over.
     #[default(Duration::from_secs(30))]
     pub max_silence: Duration,

@@ -4,6 +4,7 @@ mod call;
 mod called;
 mod calling;
 mod events;
+mod renewal;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -312,6 +313,7 @@ impl Endpoint {
 
     /// Takes what sessions have for the network and for the application.
     fn collect(&mut self, now: Now) {
+        let mut set_ups = Vec::new();
         for (&id, call) in &mut self.calls {
             while let Some(received) = call.session.poll_message() {
                 if !matches!(call.stage, Stage::Open { .. }) {
@@ -320,6 +322,7 @@ impl Endpoint {
                 match received.kind {
                     Kind::Nothing => {}
                     Kind::Message => self.events.push_back(Event::Message(id, received.body)),
+                    Kind::SetUp => set_ups.push((id, received.body)),
                     Kind::Accept => self.events.push_back(Event::Accepted(id)),
                     Kind::Close => {
                         let why = String::from_utf8_lossy(&received.body);
@@ -336,6 +339,11 @@ impl Endpoint {
             if call.session.take_room() {
                 self.events.push_back(Event::Room(id));
             }
+        }
+        for (id, message) in set_ups {
+            self.handle_renewal(now, id, &message);
+        }
+        for call in self.calls.values_mut() {
             while let Some(frame) = call.session.poll_frame() {
                 self.frames.push_back(frame);
             }
@@ -381,13 +389,17 @@ impl Application for Endpoint {
         }
         self.handle_half_open(now);
         self.handle_calls(now);
+        self.renew_due(now);
         self.collect(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let calls = self.calls.values().flat_map(|call| {
             let stage = match &call.stage {
-                Stage::Open { .. } => call.session.silent_at(),
+                Stage::Open { .. } => {
+                    let renewal = call.renewal.due(&self.config.session);
+                    call.session.silent_at().min(renewal)
+                }
                 Stage::Closing { until, .. } | Stage::Refusing { until } => *until,
             };
             call.session.poll_timeout().into_iter().chain([stage])

@@ -29,6 +29,8 @@ pub(super) struct Outgoing {
     /// The callee's static key, where it is known.
     remote: Option<[u8; KEY]>,
     seed: Zeroizing<[u8; 32]>,
+    /// What the first message says of this side.
+    payload: Bytes,
     message: Vec<u8>,
 }
 
@@ -43,17 +45,45 @@ impl Outgoing {
         remote: Option<[u8; KEY]>,
         seed: Zeroizing<[u8; 32]>,
     ) -> Result<Self, Refusal> {
-        let (pattern, payload) = match remote {
-            None => (Pattern::Xx, &[][..]),
-            Some(_) => (Pattern::Ik, &own.payload[..]),
+        let pattern = match remote {
+            None => Pattern::Xx,
+            Some(_) => Pattern::Ik,
         };
+        let payload = match pattern {
+            Pattern::Xx => Bytes::new(),
+            Pattern::Ik => own.payload.clone(),
+        };
+        Self::write(own, (pattern, prologue), remote, (seed, payload))
+    }
+
+    /// Writes the first message of new keys for a session with the peer whose static key is `remote`. Who it is, is known.
+    ///
+    /// # Errors
+    /// [`Refusal::WeakKey`] if `remote` is no key.
+    pub(super) fn renewal(
+        own: &Own,
+        prologue: Vec<u8>,
+        remote: [u8; KEY],
+        seed: Zeroizing<[u8; 32]>,
+    ) -> Result<Self, Refusal> {
+        let payload = Bytes::new();
+        Self::write(own, (Pattern::Ik, prologue), Some(remote), (seed, payload))
+    }
+
+    fn write(
+        own: &Own,
+        (pattern, prologue): (Pattern, Vec<u8>),
+        remote: Option<[u8; KEY]>,
+        (seed, payload): (Zeroizing<[u8; 32]>, Bytes),
+    ) -> Result<Self, Refusal> {
         let side = own.side(pattern, &prologue, remote.as_ref(), &seed);
-        let message = noise::write(&mut side.initiator(), payload)?;
+        let message = noise::write(&mut side.initiator(), &payload)?;
         Ok(Self {
             pattern,
             prologue,
             remote,
             seed,
+            payload,
             message,
         })
     }
@@ -61,6 +91,10 @@ impl Outgoing {
     /// Returns the public ephemeral key.
     pub(super) fn ephemeral(&self) -> [u8; KEY] {
         *self.message.first_chunk().expect("it begins with the key")
+    }
+
+    pub(super) fn message(&self) -> &[u8] {
+        &self.message
     }
 
     /// Returns whether the callee's static key is taken for known.
@@ -102,20 +136,7 @@ impl Outgoing {
         if pattern != self.pattern {
             return Err(Refusal::Malformed.into());
         }
-        if message.starts_with(&self.ephemeral()) {
-            return Err(Refusal::Reflected.into());
-        }
-        if message.len() < pattern.min_length(1) {
-            return Err(Refusal::Cut.into());
-        }
-        let side = own.side(pattern, &self.prologue, self.remote.as_ref(), &self.seed);
-        let mut state = side.initiator();
-        let first = match pattern {
-            Pattern::Xx => &[][..],
-            Pattern::Ik => &own.payload,
-        };
-        noise::write(&mut state, first)?;
-        let payload = noise::read(&mut state, message)?;
+        let (mut state, payload) = self.read(own, message)?;
         let static_key = remote_static(&state, own)?;
         let peer = admission.judge(callee, static_key, &payload)?;
         let third = match pattern {
@@ -124,6 +145,37 @@ impl Outgoing {
         };
         let keys = SessionKeys::split(&mut state);
         Ok(Answered { peer, keys, third })
+    }
+}
+
+impl Outgoing {
+    /// Reads the answer to a renewal: the new keys.
+    ///
+    /// # Errors
+    /// If it is not the callee's.
+    pub(super) fn read_renewal(&self, own: &Own, message: &[u8]) -> Result<SessionKeys, Refusal> {
+        let (mut state, _) = self.read(own, message)?;
+        Ok(SessionKeys::split(&mut state))
+    }
+
+    /// Reads the second message. Returns the handshake and the payload.
+    fn read(&self, own: &Own, message: &[u8]) -> Result<(snow::HandshakeState, Vec<u8>), Refusal> {
+        if message.starts_with(&self.ephemeral()) {
+            return Err(Refusal::Reflected);
+        }
+        if message.len() < self.pattern.min_length(1) {
+            return Err(Refusal::Cut);
+        }
+        let side = own.side(
+            self.pattern,
+            &self.prologue,
+            self.remote.as_ref(),
+            &self.seed,
+        );
+        let mut state = side.initiator();
+        noise::write(&mut state, &self.payload)?;
+        let payload = noise::read(&mut state, message)?;
+        Ok((state, payload))
     }
 }
 
@@ -219,10 +271,22 @@ impl Incoming {
     /// # Errors
     /// If it was not made for this endpoint.
     pub(super) fn answer(&self, own: &Own, seed: &[u8; 32]) -> Result<Answer, Refusal> {
+        self.write(own, seed, &own.payload)
+    }
+
+    /// Reads the message, and answers with new keys for a session.
+    ///
+    /// # Errors
+    /// If it was not made for this endpoint and session.
+    pub(super) fn answer_renewal(&self, own: &Own, seed: &[u8; 32]) -> Result<Answer, Refusal> {
+        self.write(own, seed, &[])
+    }
+
+    fn write(&self, own: &Own, seed: &[u8; 32], said: &[u8]) -> Result<Answer, Refusal> {
         let side = own.side(self.pattern, &self.prologue, None, seed);
         let mut state = side.responder();
         let payload = noise::read(&mut state, &self.message)?;
-        let message = noise::write(&mut state, &own.payload)?;
+        let message = noise::write(&mut state, said)?;
         Ok(Answer {
             state,
             payload,

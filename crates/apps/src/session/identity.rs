@@ -15,8 +15,9 @@ const STATIC_SIGNATURE: u32 = 147;
 
 /// In front of the static key where the certificate's key signs it. No signed portion of a packet begins so.
 const STATIC_PREFIX: &[u8] = b"namecast-noise-static-key:";
-/// What prologues begin with.
+/// What prologues begin with: those of calls, and of new keys for a session.
 const CALL_LABEL: &[u8] = b"namecast session, version 2:";
+const RENEWAL_LABEL: &[u8] = b"namecast session, version 2, renewed:";
 
 /// Who one is.
 pub(super) struct Own {
@@ -76,6 +77,11 @@ pub(super) fn prologue(callee: &Name, caller: &Name) -> Vec<u8> {
     callee.encode(&mut prologue);
     caller.encode(&mut prologue);
     prologue.finish().to_vec()
+}
+
+/// Binds the handshake that a session's keys are of.
+pub(super) fn renewal_prologue(hash: &[u8; 32]) -> Vec<u8> {
+    [RENEWAL_LABEL, hash].concat()
 }
 
 /// Who is at the other end.

@@ -48,6 +48,8 @@ const PROOF: u64 = u64::MAX;
 pub(super) struct SessionKeys {
     pub(super) from_caller: Cipher,
     pub(super) from_callee: Cipher,
+    /// Hash of the handshake, by which the next one is of the same session.
+    pub(super) hash: [u8; 32],
 }
 
 impl SessionKeys {
@@ -55,9 +57,11 @@ impl SessionKeys {
     pub(super) fn split(state: &mut HandshakeState) -> Self {
         let (from_caller, from_callee) = state.dangerously_get_raw_split();
         let [from_caller, from_callee] = [from_caller, from_callee].map(Zeroizing::new);
+        let hash = state.get_handshake_hash().try_into();
         Self {
             from_caller: Cipher::new(&from_caller),
             from_callee: Cipher::new(&from_callee),
+            hash: hash.expect("SHA-256 has 32 octets"),
         }
     }
 
@@ -133,6 +137,7 @@ mod tests {
         SessionKeys {
             from_caller: Cipher::new(&[seed; 32]),
             from_callee: Cipher::new(&[seed ^ 0xFF; 32]),
+            hash: [seed; 32],
         }
     }
 

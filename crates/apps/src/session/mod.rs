@@ -23,6 +23,7 @@ mod endpoint;
 pub mod exchange;
 mod handshake;
 mod identity;
+mod keyring;
 mod keys;
 mod known;
 mod message;

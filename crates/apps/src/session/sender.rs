@@ -89,6 +89,11 @@ impl Sender {
         }
     }
 
+    /// Seals all packets from the next one on with `cipher`.
+    pub(super) fn renew(&mut self, cipher: Cipher) {
+        self.cipher = cipher;
+    }
+
     pub(super) const fn counters(&self) -> &SenderCounters {
         &self.counters
     }

@@ -10,6 +10,7 @@ use super::super::identity::Peer;
 use super::super::keys::SessionKeys;
 use super::super::stream::Session;
 use super::events::End;
+use super::renewal::Renewal;
 
 /// From one confirmation that is requested to the next.
 const CONFIRMATION_INTERVAL: Duration = Duration::from_millis(250);
@@ -30,6 +31,7 @@ pub(super) enum Stage {
 pub(super) struct Call {
     pub(super) peer: Peer,
     pub(super) stage: Stage,
+    pub(super) renewal: Renewal,
     pub(super) session: Session,
 }
 

@@ -14,6 +14,7 @@ use super::super::puzzle::Verdict;
 use super::super::refusal::Refusal;
 use super::super::stream::{Ends, Session};
 use super::call::{Call, HalfOpen, Stage};
+use super::renewal::Renewal;
 use super::{Endpoint, Event};
 use crate::{Now, face};
 
@@ -289,6 +290,7 @@ impl Endpoint {
         let call = Call {
             peer: peer.clone(),
             stage: Stage::Open { confirmation: None },
+            renewal: Renewal::new(now.monotonic, keys.hash, true),
             session,
         };
         self.calls.insert(id, call);
@@ -313,6 +315,7 @@ impl Endpoint {
             stage: Stage::Refusing {
                 until: now.monotonic + REFUSED_LINGER,
             },
+            renewal: Renewal::new(now.monotonic, keys.hash, true),
             session,
         };
         self.calls.insert(id, call);

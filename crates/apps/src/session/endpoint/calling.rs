@@ -11,6 +11,7 @@ use super::super::names::{self, CallId};
 use super::super::puzzle::{Search, TooHard};
 use super::super::stream::{Ends, Session};
 use super::call::{Call, Stage};
+use super::renewal::Renewal;
 use super::{Endpoint, NoCall, SETUP_LIFETIME};
 use crate::Now;
 use crate::discovery::Trust;
@@ -247,6 +248,7 @@ impl Endpoint {
         let packets = names::packets(&self.own.root, id);
         let confirmation = answered.confirm(names::confirmation(&packets));
         let Answered { peer, keys, .. } = answered;
+        let renewal = Renewal::new(now.monotonic, keys.hash, false);
         let ends = Ends {
             own: (packets, keys.from_caller),
             other: (names::packets(&peer.root, id), keys.from_callee),
@@ -260,6 +262,7 @@ impl Endpoint {
             stage: Stage::Open {
                 confirmation: Some(confirmation),
             },
+            renewal,
             session,
         };
         self.calls.insert(id, call);

@@ -17,6 +17,9 @@ pub enum End {
     /// The other side closed it, and said why.
     #[error("{0}")]
     Other(String),
+    /// The session's keys were used for too long, as the other side took no new ones.
+    #[error("its keys could not be renewed")]
+    Unrenewed,
     /// Nothing came for too long.
     #[error("nothing has come from the other side for too long")]
     Silence,
@@ -77,6 +80,8 @@ pub struct EndpointCounters {
     pub answered: u64,
     /// Calls, of either side, whose keys were shown.
     pub established: u64,
+    /// Sessions that got new keys.
+    pub renewed: u64,
     /// Packets of set-ups that were refused, and others that break the format.
     pub refused: RefusalCounters,
     /// Half-open calls whose caller never showed its keys.

@@ -3,4 +3,5 @@ mod golden;
 mod load;
 mod pipe;
 mod refusals;
+mod renewal;
 mod setup;

@@ -259,7 +259,11 @@ impl Incoming {
         if self.pattern == Pattern::Xx {
             return Ok(None);
         }
-        let key = noise::peek(&self.prologue, &own.static_key, &self.message)?;
+        let key = noise::peek(
+            &self.prologue,
+            (&own.static_key, &own.static_public),
+            &self.message,
+        )?;
         if key == own.static_public {
             return Err(Refusal::Reflected);
         }

@@ -133,7 +133,7 @@ fn refusal(error: &Error) -> Refusal {
 /// [`Refusal::Cut`], [`Refusal::WeakKey`], or [`Refusal::OtherStatic`] if the message is for another static key.
 pub(super) fn peek(
     prologue: &[u8],
-    own: &StaticSecret,
+    (own, public): (&StaticSecret, &[u8; KEY]),
     message: &[u8],
 ) -> Result<[u8; KEY], Refusal> {
     let (ephemeral, rest) = message.split_first_chunk::<KEY>().ok_or(Refusal::Cut)?;
@@ -142,8 +142,7 @@ pub(super) fn peek(
     let name = Pattern::Ik.protocol_name().as_bytes();
     let mut hash: [u8; 32] = name.try_into().expect("the name has 32 octets");
     let chain = hash;
-    let public = PublicKey::from(own);
-    for part in [prologue, public.as_bytes(), ephemeral] {
+    for part in [prologue, public, ephemeral] {
         hash = Sha256::new()
             .chain_update(hash)
             .chain_update(part)

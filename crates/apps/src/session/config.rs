@@ -5,6 +5,7 @@ use namecast_stream::rate::{RateControl, copa};
 use namecast_units::Duration;
 use smart_default::SmartDefault;
 
+use super::known::KnownPeer;
 use crate::discovery::Trust;
 
 /// How the other side's packets come, and so how many Interests wait for them.
@@ -79,9 +80,42 @@ pub struct SessionConfig {
     /// After this time without a packet an empty one is sent.
     #[default(Duration::from_secs(5))]
     pub keep_alive: Duration,
+    /// After this time a session has new keys.
+    #[default(Duration::from_secs(3_600))]
+    pub renew_after: Duration,
     /// A session in which nothing has come for this long is over.
     #[default(Duration::from_secs(30))]
     pub max_silence: Duration,
+}
+
+/// Bounds of what set-ups of others may cost.
+#[derive(Clone, Copy, Debug, SmartDefault)]
+pub struct SetupLimits {
+    /// Calls that were answered and not confirmed; the oldest of a stranger makes room.
+    #[default(64)]
+    pub max_half_open: usize,
+    /// Of those, how many of one static key.
+    #[default(2)]
+    pub max_half_open_per_key: usize,
+    /// Set-ups of strangers that are answered in a second; beyond, each has to solve a puzzle.
+    #[default(20)]
+    pub max_strangers: u32,
+    /// Set-ups with a solved puzzle that are answered in a second.
+    #[default(100)]
+    pub max_solved: u32,
+    /// Zero bits of the easiest puzzle, 22 at most: each bit doubles the callers' work.
+    #[default(12)]
+    pub min_difficulty: u8,
+    /// First messages whose static key is decrypted in a second, for a Diffie–Hellman exchange each; beyond, callers that are known
+    /// have to solve a puzzle, too.
+    #[default(4_000)]
+    pub max_decrypted: u32,
+    /// Calls that are remembered, so that a replayed one is refused.
+    #[default(4_096)]
+    pub max_remembered: usize,
+    /// Peers that are known, at most.
+    #[default(1_024)]
+    pub max_known: usize,
 }
 
 /// Whose calls are taken, and within which bounds.
@@ -96,31 +130,25 @@ pub struct EndpointConfig {
     pub trust: Trust,
     /// The only root whose calls are taken; `None`: any.
     pub caller: Option<Name>,
-    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others get no answer.
+    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others are told that they are not admitted.
     pub authorised: Option<Vec<[u8; 32]>>,
     /// What sessions are like.
     pub session: SessionConfig,
-    /// Calls that were answered and not confirmed.
-    #[default(16)]
-    pub max_half_open: usize,
-    /// Of those, how many of one key.
-    #[default(2)]
-    pub max_half_open_per_key: usize,
-    /// Calls of any state.
+    /// Calls that were confirmed.
     #[default(20)]
     pub max_calls: usize,
-    /// Signatures of callers that are checked in a second.
-    #[default(100)]
-    pub max_checks: u32,
-    /// Calls that are remembered, so that a replayed one is refused.
-    #[default(4_096)]
-    pub max_remembered: usize,
+    /// Bounds of what strangers can make this endpoint do.
+    pub limits: SetupLimits,
     /// How long a call may be half open.
     #[default(Duration::from_secs(5))]
     pub setup_timeout: Duration,
     /// How long an answer to one's own call is waited for.
     #[default(Duration::from_secs(60))]
     pub call_timeout: Duration,
+    /// Peers that are known before they call or are called.
+    pub known: Vec<KnownPeer>,
+    /// Secret static X25519 key, which may be used for nothing else; `None`: drawn from `secret`, for this endpoint alone.
+    pub static_key: Option<[u8; 32]>,
     /// 32 octets that nobody can guess: ephemeral keys are drawn from them.
     pub secret: [u8; 32],
     /// Seed of the Nonces.

@@ -4,6 +4,7 @@ mod call;
 mod called;
 mod calling;
 mod events;
+mod renewal;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,14 +15,18 @@ use namecast_units::{Duration, Instant, Random};
 use x25519_dalek::StaticSecret;
 
 use super::config::EndpointConfig;
-use super::handshake::{self, Admission, Own, Peer, Refused};
+use super::identity::{Own, Peer};
 use super::keys::Secrets;
+use super::known::{KnownPeer, KnownPeers};
 use super::message::Kind;
 use super::names::{self, CallId, Suffix};
-use super::stream::{Ends, Session, SessionStats};
+use super::puzzle::{Gate, Limits};
+use super::refusal::Refusal;
+use super::remembered::Remembered;
+use super::stream::SessionStats;
 use crate::discovery::Trust;
 use crate::{Application, Now, Output, face};
-use call::{Call, Stage};
+use call::{Call, HalfOpen, Stage};
 use calling::Calling;
 pub use events::{End, EndpointCounters, Event, Full, NoCall};
 
@@ -42,11 +47,14 @@ pub struct Endpoint {
     secrets: Secrets,
     random: Random,
     calling: Option<Calling>,
+    half_open: BTreeMap<CallId, HalfOpen>,
     calls: BTreeMap<CallId, Call>,
-    /// Set-ups that were answered, the newest last.
-    remembered: VecDeque<CallId>,
-    /// Second in which signatures were checked last, and how many.
-    checks: (u64, u32),
+    known: KnownPeers,
+    /// Ephemeral keys of set-ups that were answered: of strangers, and of known peers, which strangers do not displace.
+    remembered: [Remembered; 2],
+    gate: Gate,
+    /// Second in which a static key was decrypted last, and how many were.
+    decrypted: (u64, u32),
     /// When a stranger was reported last.
     refused_at: Option<Instant>,
     frames: VecDeque<Bytes>,
@@ -64,25 +72,35 @@ impl core::fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint that signs set-ups with `signer`, whose certificate is `certificate`.
+    /// Creates an endpoint whose static key `signer` vouches for, whose certificate is `certificate`.
     pub fn new(
         mut config: EndpointConfig,
-        signer: Box<dyn PacketSigner + Send>,
+        signer: &dyn PacketSigner,
         certificate: &Certificate,
     ) -> Self {
-        let secret = core::mem::take(&mut config.secret);
+        let mut secrets = Secrets::new(core::mem::take(&mut config.secret));
+        let drawn = secrets.draw();
+        let static_key = StaticSecret::from(config.static_key.take().unwrap_or(*drawn));
+        let mut known = KnownPeers::new(config.limits.max_known);
+        for peer in core::mem::take(&mut config.known) {
+            known.insert(peer);
+        }
+        let limits = Limits {
+            free: config.limits.max_strangers,
+            solved: config.limits.max_solved,
+            min_difficulty: config.limits.min_difficulty,
+        };
         Self {
-            own: Own {
-                root: config.root.clone(),
-                signer,
-                certificate: certificate.data().clone(),
-            },
-            secrets: Secrets::new(secret),
+            own: Own::new(config.root.clone(), static_key, signer, certificate.data()),
             random: Random::from_seed(config.seed),
             calling: None,
+            half_open: BTreeMap::new(),
             calls: BTreeMap::new(),
-            remembered: VecDeque::new(),
-            checks: (0, 0),
+            known,
+            remembered: [(); 2].map(|()| Remembered::new(config.limits.max_remembered)),
+            gate: Gate::new(secrets.draw(), limits),
+            decrypted: (0, 0),
+            secrets,
             refused_at: None,
             frames: VecDeque::new(),
             events: VecDeque::new(),
@@ -93,21 +111,20 @@ impl Endpoint {
 
     /// Calls whoever is at `callee`, if its signature counts by `trust`; in place of the call before, if that was not answered.
     pub fn call(&mut self, now: Now, callee: Name, trust: Trust) {
-        let signed = self.sign_call(&callee);
+        let setup = self.set_up(&callee, true);
         let until = now.monotonic + self.config.call_timeout;
-        self.calling = Some(Calling::new(now.monotonic, signed, (callee, trust), until));
+        self.calling = Some(Calling::new(now.monotonic, setup, (callee, trust), until));
         self.handle_timeout(now);
     }
 
-    fn sign_call(&mut self, callee: &Name) -> (Interest, StaticSecret) {
-        let secret = self.secrets.draw();
-        let nonce = self.random.next_u64().to_be_bytes();
-        let interest = handshake::call(&self.own, callee, &secret, SETUP_LIFETIME, nonce);
-        (interest, secret)
+    /// Returns peers that calls were established with, to be given to the next endpoint as [`EndpointConfig::known`].
+    pub fn known(&self) -> impl Iterator<Item = &KnownPeer> {
+        self.known.iter()
     }
 
     /// Lets only those call from now on whose public keys have these SHA-256 digests; calls that are established stay.
     pub fn authorise(&mut self, keys: Vec<[u8; 32]>) {
+        self.known.retain(|it| keys.contains(&it.key_digest));
         self.config.authorised = Some(keys);
     }
 
@@ -174,15 +191,17 @@ impl Endpoint {
         &self.counters
     }
 
-    fn handle_interest(&mut self, now: Now, interest: Interest, link: LpPacket) {
+    fn handle_interest(&mut self, now: Now, interest: &Interest, link: LpPacket) {
         match names::suffix(&self.own.root, interest.name()) {
             Some(Suffix::Packet(id, number)) => {
-                let Some(call) = self.calls.get_mut(&id) else {
-                    self.counters.unknown += 1;
-                    return;
-                };
                 let asked = (link.pit_token, interest.lifetime());
-                call.session.handle_interest(now.monotonic, number, asked);
+                if let Some(call) = self.calls.get_mut(&id) {
+                    call.session.handle_interest(now.monotonic, number, asked);
+                } else if let Some(half_open) = self.half_open.get_mut(&id) {
+                    half_open.keep(number, asked);
+                } else {
+                    self.counters.unknown += 1;
+                }
             }
             Some(Suffix::Confirmation(id)) => {
                 if let Some(call) = self.calls.get(&id)
@@ -212,73 +231,28 @@ impl Endpoint {
         let id = name.len().checked_sub(2).and_then(|at| name.get(at));
         let id = id.filter(|id| id.kind == Component::GENERIC);
         let id = id.and_then(|id| id.value.try_into().ok()).map(CallId);
-        let Some((id, call)) = id.and_then(|id| Some((id, self.calls.get_mut(&id)?))) else {
+        let Some(id) = id else {
             self.counters.unknown += 1;
             return;
         };
-        match names::suffix(&call.peer.root, name) {
-            Some(Suffix::Packet(_, number)) => {
-                (call.session).handle_data(now.monotonic, number, data, is_marked);
-            }
-            Some(Suffix::Confirmation(_)) => self.handle_confirmation(now, id, data),
-            None => self.counters.unknown += 1,
-        }
-    }
-
-    fn handle_answer(&mut self, now: Now, data: &Data) {
-        let Some(mut calling) = self.calling.take() else {
-            return;
-        };
-        let admission = Admission {
-            trust: &calling.trust,
-            root: None,
-            authorised: None,
-            wall: now.wall,
-        };
-        let own = (&calling.interest, &calling.secret);
-        let read = handshake::read_answer(&calling.callee, own, data, &admission);
-        let id = handshake::call_id(&calling.interest);
-        let (id, (peer, keys, key)) = match (id, read) {
-            (Some(id), Ok(read)) => (id, read),
-            (_, refused) => {
-                match refused {
-                    Err(Refused::Malformed) => self.counters.malformed += 1,
-                    Err(Refused::Untrusted(peer)) => {
-                        self.counters.strangers += 1;
-                        calling.refused = Some(peer);
-                    }
-                    _ => self.counters.forged += 1,
+        match self.calls.get_mut(&id) {
+            None => self.handle_confirmation(now, id, data),
+            Some(call) => match names::suffix(&call.peer.root, name) {
+                Some(Suffix::Packet(_, number)) => {
+                    (call.session).handle_data(now.monotonic, number, data, is_marked);
                 }
-                // Anybody may have answered: the right answer may come yet.
-                self.calling = Some(calling);
-                return;
-            }
-        };
-        let packets = names::packets(&self.own.root, id);
-        let confirmation = names::confirmation(&packets);
-        let confirmation = handshake::confirm(&self.own, confirmation, &keys);
-        let ends = Ends {
-            own: (packets, keys.from_caller.clone()),
-            other: (names::packets(&peer.root, id), keys.from_callee.clone()),
-            was_called: false,
-        };
-        let seed = self.random.next_u64();
-        let mut session = Session::new(now.monotonic, ends, &self.config.session, seed);
-        session.open(now.monotonic, calling.rtt(now.monotonic));
-        let call = Call {
-            peer: peer.clone(),
-            key,
-            stage: Stage::Open {
-                confirmation: Some(confirmation),
+                _ => self.counters.unknown += 1,
             },
-            session,
-        };
-        self.calls.insert(id, call);
-        self.establish(id, peer, false);
+        }
     }
 
     fn establish(&mut self, call: CallId, peer: Peer, was_called: bool) {
         self.counters.established += 1;
+        self.known.insert(KnownPeer {
+            root: peer.root.clone(),
+            key_digest: peer.signer.key_digest,
+            static_key: peer.static_key,
+        });
         self.events.push_back(Event::Established {
             call,
             peer: Box::new(peer),
@@ -286,46 +260,32 @@ impl Endpoint {
         });
     }
 
-    fn handle_confirmation(&mut self, now: Now, id: CallId, data: &Data) {
-        let Some(call) = self.calls.get_mut(&id) else {
-            return;
-        };
-        let Stage::HalfOpen(half_open) = &call.stage else {
-            self.counters.unknown += 1;
-            return;
-        };
-        if handshake::check_confirmation(data, &call.key, &half_open.keys).is_err() {
-            self.counters.forged += 1;
-            return;
+    /// Requests what shows the keys of half-open calls, and drops those that have lasted too long.
+    fn handle_half_open(&mut self, now: Now) {
+        let before = self.half_open.len();
+        self.half_open.retain(|_, it| it.until > now.monotonic);
+        self.counters.unconfirmed += (before - self.half_open.len()) as u64;
+        for half_open in self.half_open.values_mut() {
+            if half_open.due() > now.monotonic {
+                continue;
+            }
+            half_open.requested = (now.monotonic, half_open.requested.1 + 1);
+            half_open.is_expected = true;
+            let interest = Interest::builder(half_open.confirmation.clone());
+            // What a forger has put into caches does not answer.
+            let interest = interest.must_be_fresh().lifetime(SETUP_LIFETIME);
+            let nonce = names::draw_nonce(&mut self.random);
+            let frame = interest.build(nonce).wire().clone();
+            self.frames.push_back(frame);
         }
-        let (sent_at, transmissions) = half_open.requested;
-        let rtt = (transmissions == 1).then(|| now.monotonic.since(sent_at));
-        call.stage = Stage::Open { confirmation: None };
-        call.session.open(now.monotonic, rtt);
-        let peer = call.peer.clone();
-        self.establish(id, peer, true);
     }
 
-    /// Requests what shows the keys of half-open calls, and ends what has lasted too long.
+    /// Ends what has lasted too long.
     fn handle_calls(&mut self, now: Now) {
         let mut over = Vec::new();
         for (&id, call) in &mut self.calls {
             call.session.handle_timeout(now.monotonic);
             match &mut call.stage {
-                Stage::HalfOpen(it) if it.until <= now.monotonic => {
-                    self.counters.unconfirmed += 1;
-                    over.push((id, None));
-                }
-                Stage::HalfOpen(it) => {
-                    if it.due() <= now.monotonic {
-                        it.requested = (now.monotonic, it.requested.1 + 1);
-                        let interest = Interest::builder(it.confirmation.clone());
-                        // What a forger has put into caches does not answer.
-                        let interest = interest.must_be_fresh().lifetime(SETUP_LIFETIME);
-                        let nonce = names::draw_nonce(&mut self.random);
-                        self.frames.push_back(interest.build(nonce).wire().clone());
-                    }
-                }
                 Stage::Open { .. } if call.session.silent_at() <= now.monotonic => {
                     over.push((id, Some(End::Silence)));
                 }
@@ -334,6 +294,11 @@ impl Endpoint {
                     let is_done = end.is_some() && call.session.is_done();
                     if is_done || *until <= now.monotonic {
                         over.push((id, end.take()));
+                    }
+                }
+                Stage::Refusing { until } => {
+                    if call.session.is_done() || *until <= now.monotonic {
+                        over.push((id, None));
                     }
                 }
             }
@@ -348,6 +313,7 @@ impl Endpoint {
 
     /// Takes what sessions have for the network and for the application.
     fn collect(&mut self, now: Now) {
+        let mut set_ups = Vec::new();
         for (&id, call) in &mut self.calls {
             while let Some(received) = call.session.poll_message() {
                 if !matches!(call.stage, Stage::Open { .. }) {
@@ -356,6 +322,7 @@ impl Endpoint {
                 match received.kind {
                     Kind::Nothing => {}
                     Kind::Message => self.events.push_back(Event::Message(id, received.body)),
+                    Kind::SetUp => set_ups.push((id, received.body)),
                     Kind::Accept => self.events.push_back(Event::Accepted(id)),
                     Kind::Close => {
                         let why = String::from_utf8_lossy(&received.body);
@@ -372,6 +339,11 @@ impl Endpoint {
             if call.session.take_room() {
                 self.events.push_back(Event::Room(id));
             }
+        }
+        for (id, message) in set_ups {
+            self.handle_renewal(now, id, &message);
+        }
+        for call in self.calls.values_mut() {
             while let Some(frame) = call.session.poll_frame() {
                 self.frames.push_back(frame);
             }
@@ -385,7 +357,7 @@ impl Application for Endpoint {
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         match face::open(frame) {
             Ok(Some((Packet::Interest(interest), link))) => match link.nack {
-                None => self.handle_interest(now, interest, link),
+                None => self.handle_interest(now, &interest, link),
                 Some(reason) => {
                     if let Some(calling) = &mut self.calling {
                         calling.on_nack(&interest, reason);
@@ -396,15 +368,17 @@ impl Application for Endpoint {
                 self.handle_data(now, &data, link.congestion_mark > 0);
             }
             Ok(None) => {}
-            Err(_) => self.counters.malformed += 1,
+            Err(_) => self.counters.refused.add(Refusal::Malformed),
         }
     }
 
     fn handle_timeout(&mut self, now: Now) {
         if let Some(mut calling) = self.calling.take() {
             if calling.is_old(now.monotonic) {
-                calling.renew(now.monotonic, self.sign_call(&calling.callee));
+                let setup = self.set_up(&calling.callee, calling.may_know);
+                calling.renew(now.monotonic, setup);
             }
+            self.search(now.monotonic, &mut calling);
             match calling.handle_timeout(now.monotonic, &mut self.random) {
                 Ok(interest) => {
                     self.frames.extend(interest);
@@ -413,21 +387,26 @@ impl Application for Endpoint {
                 Err(why) => self.events.push_back(Event::Failed(why)),
             }
         }
+        self.handle_half_open(now);
         self.handle_calls(now);
+        self.renew_due(now);
         self.collect(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let calls = self.calls.values().flat_map(|call| {
             let stage = match &call.stage {
-                Stage::HalfOpen(it) => it.due().min(it.until),
-                Stage::Open { .. } => call.session.silent_at(),
-                Stage::Closing { until, .. } => *until,
+                Stage::Open { .. } => {
+                    let renewal = call.renewal.due(&self.config.session);
+                    call.session.silent_at().min(renewal)
+                }
+                Stage::Closing { until, .. } | Stage::Refusing { until } => *until,
             };
             call.session.poll_timeout().into_iter().chain([stage])
         });
+        let half_open = self.half_open.values().map(|it| it.due().min(it.until));
         let calling = self.calling.as_ref().map(Calling::poll_timeout);
-        calls.chain(calling).min()
+        calls.chain(half_open).chain(calling).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Event>> {

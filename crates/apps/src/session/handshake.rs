@@ -1,299 +1,496 @@
-//! The packets by which a call is set up: who is there, with which ephemeral key, and who has shown that it has the session's keys.
-
-use std::sync::Arc;
+//! Packets of a set-up, which carry the messages of a Noise handshake.
 
 use bytes::Bytes;
-use namecast_packet::tlv::{self, Fields, Reader, Writer};
-use namecast_packet::{Certificate, Data, Interest, Name, Nonce, PublicKey, Signer};
-use namecast_units::{Duration, Timestamp};
-use x25519_dalek::StaticSecret;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::tlv::{Fields, Reader, Writer};
+use namecast_packet::{Data, Interest, Name, Nonce};
+use namecast_units::Duration;
+use zeroize::Zeroizing;
 
-use super::keys::{SessionKeys, transcript};
+use super::identity::{Admission, Own, Peer, Refused, prologue};
+use super::keys::SessionKeys;
 use super::names::{self, CallId};
-use crate::discovery::{Judge, Signer as PeerSigner, Trust};
+use super::noise::{self, KEY, Pattern};
+use super::puzzle::{Puzzle, Solution};
+use super::refusal::Refusal;
 
 /// Elements of parameters and contents: all critical.
-const EPHEMERAL_KEY: u32 = 129;
-const PROOF: u32 = 131;
-const TRANSCRIPT: u32 = 133;
+pub(super) const XX: u32 = 135;
+pub(super) const IK: u32 = 137;
+const SOLUTION: u32 = 139;
+const OTHER_STATIC: u32 = 141;
+const PUZZLE: u32 = 143;
+pub(super) const PROOF: u32 = 145;
 
-/// Who one is.
-pub(super) struct Own {
-    pub(super) root: Name,
-    pub(super) signer: Box<dyn Signer + Send>,
-    pub(super) certificate: Data,
+/// A set-up of this side's own.
+pub(super) struct Outgoing {
+    pattern: Pattern,
+    prologue: Vec<u8>,
+    /// The callee's static key, where it is known.
+    remote: Option<[u8; KEY]>,
+    seed: Zeroizing<[u8; 32]>,
+    /// What the first message says of this side.
+    payload: Bytes,
+    message: Vec<u8>,
 }
 
-/// Who is at the other end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// What names of its packets start with.
-    pub root: Name,
-    /// Whose key it is: a prefix of the root.
-    pub identity: Name,
-    /// The key, and what is thought of it.
-    pub signer: PeerSigner,
-}
-
-/// Why a packet of a set-up does not count.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refused {
-    /// It breaks the format.
-    Malformed,
-    /// It is not signed as it says, or the keys are not shown.
-    Forged,
-    /// It is signed by somebody who does not count.
-    Untrusted(Box<Peer>),
-}
-
-/// Which peers count.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Admission<'a> {
-    pub(super) trust: &'a Trust,
-    /// The root that peers must have; `None`: any.
-    pub(super) root: Option<&'a Name>,
-    /// SHA-256 digests of public keys; `None`: whoever `trust` accepts.
-    pub(super) authorised: Option<&'a [[u8; 32]]>,
-    pub(super) wall: Timestamp,
-}
-
-impl Admission<'_> {
-    /// Judges who has `certificate` and speaks for `root`.
-    fn judge(&self, root: &Name, certificate: Data) -> Result<(Peer, Arc<PublicKey>), Refused> {
-        let decoded = Certificate::decode(certificate.clone()).map_err(|_| Refused::Malformed)?;
-        let identity = decoded.identity().detached();
-        let judge = Judge {
-            root: &identity,
-            trust: self.trust,
-            known: None,
-            wall: self.wall,
+impl Outgoing {
+    /// Writes the first message to whoever has `prologue` in common, whose static key is `remote` if that is known.
+    ///
+    /// # Errors
+    /// [`Refusal::WeakKey`] if `remote` is no key.
+    pub(super) fn new(
+        own: &Own,
+        prologue: Vec<u8>,
+        remote: Option<[u8; KEY]>,
+        seed: Zeroizing<[u8; 32]>,
+    ) -> Result<Self, Refusal> {
+        let pattern = match remote {
+            None => Pattern::Xx,
+            Some(_) => Pattern::Ik,
         };
-        let (signer, key) = judge.judge(certificate).ok_or(Refused::Malformed)?;
-        let digest = signer.key_digest;
-        let is_own_name = identity.is_prefix_of(root);
-        let is_meant = self.root.is_none_or(|meant| meant == root);
-        let is_admitted = is_meant && self.authorised.is_none_or(|keys| keys.contains(&digest));
-        let peer = Peer {
-            root: root.detached(),
-            identity,
-            signer,
+        let payload = match pattern {
+            Pattern::Xx => Bytes::new(),
+            Pattern::Ik => own.payload.clone(),
         };
-        match key.filter(|_| is_own_name && is_admitted) {
-            Some(key) => Ok((peer, key)),
-            None => Err(Refused::Untrusted(Box::new(peer))),
+        Self::write(own, (pattern, prologue), remote, (seed, payload))
+    }
+
+    /// Writes the first message of new keys for a session with the peer whose static key is `remote`. Who it is, is known.
+    ///
+    /// # Errors
+    /// [`Refusal::WeakKey`] if `remote` is no key.
+    pub(super) fn renewal(
+        own: &Own,
+        prologue: Vec<u8>,
+        remote: [u8; KEY],
+        seed: Zeroizing<[u8; 32]>,
+    ) -> Result<Self, Refusal> {
+        let payload = Bytes::new();
+        Self::write(own, (Pattern::Ik, prologue), Some(remote), (seed, payload))
+    }
+
+    fn write(
+        own: &Own,
+        (pattern, prologue): (Pattern, Vec<u8>),
+        remote: Option<[u8; KEY]>,
+        (seed, payload): (Zeroizing<[u8; 32]>, Bytes),
+    ) -> Result<Self, Refusal> {
+        let side = own.side(pattern, &prologue, remote.as_ref(), &seed);
+        let message = noise::write(&mut side.initiator(), &payload)?;
+        Ok(Self {
+            pattern,
+            prologue,
+            remote,
+            seed,
+            payload,
+            message,
+        })
+    }
+
+    /// Returns the public ephemeral key.
+    pub(super) fn ephemeral(&self) -> [u8; KEY] {
+        *self.message.first_chunk().expect("it begins with the key")
+    }
+
+    pub(super) fn message(&self) -> &[u8] {
+        &self.message
+    }
+
+    /// Returns whether the callee's static key is taken for known.
+    pub(super) const fn is_known(&self) -> bool {
+        self.remote.is_some()
+    }
+
+    /// Returns the Interest that carries the first message to `callee`, with the solution of the puzzle that it has set.
+    pub(super) fn interest(
+        &self,
+        own: &Own,
+        callee: &Name,
+        solution: Option<&Solution>,
+        (lifetime, nonce): (Duration, Nonce),
+    ) -> Interest {
+        let mut parameters = Writer::default();
+        parameters.element(element(self.pattern), &self.message);
+        if let Some(Solution { seed, number }) = solution {
+            let octets = [&seed[..], &number.to_be_bytes()].concat();
+            parameters.element(SOLUTION, &octets);
         }
+        Interest::builder(names::call(callee, &own.root))
+            .parameters(parameters.finish())
+            .lifetime(lifetime)
+            .build(nonce)
+    }
+
+    /// Reads the callee's message: the keys, and who it is.
+    ///
+    /// # Errors
+    /// If it is not the callee's, or the callee is not admitted.
+    pub(super) fn read_answer(
+        &self,
+        own: &Own,
+        callee: &Name,
+        (pattern, message): (Pattern, &[u8]),
+        admission: &Admission<'_>,
+    ) -> Result<Answered, Refused> {
+        if pattern != self.pattern {
+            return Err(Refusal::Malformed.into());
+        }
+        let (mut state, payload) = self.read(own, message)?;
+        let static_key = remote_static(&state, own)?;
+        let peer = admission.judge(callee, static_key, &payload)?;
+        let third = match pattern {
+            Pattern::Xx => Some(noise::write(&mut state, &own.payload)?),
+            Pattern::Ik => None,
+        };
+        let keys = SessionKeys::split(&mut state);
+        Ok(Answered { peer, keys, third })
     }
 }
 
-/// Signs the Interest that calls `callee`. Sent again, it must be the same but for its Nonce.
-pub(super) fn call(
-    own: &Own,
-    callee: &Name,
-    secret: &StaticSecret,
-    lifetime: Duration,
-    nonce: [u8; 8],
-) -> Interest {
-    let mut parameters = Writer::default();
-    parameters.element(
-        EPHEMERAL_KEY,
-        x25519_dalek::PublicKey::from(secret).as_bytes(),
-    );
-    parameters.raw(own.certificate.wire());
-    let mut info = own.signer.info();
-    info.nonce = Some(Bytes::copy_from_slice(&nonce));
-    Interest::builder(names::call(callee, &own.root))
-        .parameters(parameters.finish())
-        .lifetime(lifetime)
-        .sign(
-            Nonce([nonce[0], nonce[1], nonce[2], nonce[3]]),
-            &*own.signer,
-            &info,
-        )
+impl Outgoing {
+    /// Reads the answer to a renewal: the new keys.
+    ///
+    /// # Errors
+    /// If it is not the callee's.
+    pub(super) fn read_renewal(&self, own: &Own, message: &[u8]) -> Result<SessionKeys, Refusal> {
+        let (mut state, _) = self.read(own, message)?;
+        Ok(SessionKeys::split(&mut state))
+    }
+
+    /// Reads the second message. Returns the handshake and the payload.
+    fn read(&self, own: &Own, message: &[u8]) -> Result<(snow::HandshakeState, Vec<u8>), Refusal> {
+        if message.starts_with(&self.ephemeral()) {
+            return Err(Refusal::Reflected);
+        }
+        if message.len() < self.pattern.min_length(1) {
+            return Err(Refusal::Cut);
+        }
+        let side = own.side(
+            self.pattern,
+            &self.prologue,
+            self.remote.as_ref(),
+            &self.seed,
+        );
+        let mut state = side.initiator();
+        noise::write(&mut state, &self.payload)?;
+        let payload = noise::read(&mut state, message)?;
+        Ok((state, payload))
+    }
 }
 
-/// A call that came, read and not judged.
-pub(super) struct Invitation {
-    pub(super) caller: Name,
-    pub(super) interest: Interest,
-    fields: Read,
+/// What a caller knows once it was answered.
+pub(super) struct Answered {
+    pub(super) peer: Peer,
+    pub(super) keys: SessionKeys,
+    /// The message that the callee waits for; `None` where the first one said all.
+    third: Option<Vec<u8>>,
 }
 
-/// The identifier of a call: the beginning of the digest of its parameters and signature.
+impl Answered {
+    /// Returns the packet that shows the callee who calls, and that it has the session's keys.
+    pub(super) fn confirm(&self, name: Name) -> Data {
+        let mut content = Writer::default();
+        if let Some(third) = &self.third {
+            content.element(XX, third);
+        }
+        content.element(PROOF, &self.keys.prove(name.value()));
+        Data::builder(name)
+            .content(content.finish())
+            .sign(&NullSigner)
+    }
+}
+
+fn remote_static(state: &snow::HandshakeState, own: &Own) -> Result<[u8; KEY], Refusal> {
+    let key = state.get_remote_static().and_then(|it| it.try_into().ok());
+    let key: [u8; KEY] = key.ok_or(Refusal::Malformed)?;
+    if key == own.static_public {
+        return Err(Refusal::Reflected);
+    }
+    Ok(key)
+}
+
+const fn element(pattern: Pattern) -> u32 {
+    match pattern {
+        Pattern::Xx => XX,
+        Pattern::Ik => IK,
+    }
+}
+
+/// The first message of another's set-up.
+pub(super) struct Incoming {
+    pub(super) pattern: Pattern,
+    prologue: Vec<u8>,
+    message: Bytes,
+}
+
+impl Incoming {
+    /// # Errors
+    /// [`Refusal::Cut`].
+    pub(super) fn new(
+        pattern: Pattern,
+        prologue: Vec<u8>,
+        message: Bytes,
+    ) -> Result<Self, Refusal> {
+        if message.len() < pattern.min_length(0) {
+            return Err(Refusal::Cut);
+        }
+        if pattern == Pattern::Xx && message.len() > KEY {
+            return Err(Refusal::Malformed);
+        }
+        Ok(Self {
+            pattern,
+            prologue,
+            message,
+        })
+    }
+
+    /// Returns the caller's public ephemeral key.
+    pub(super) fn ephemeral(&self) -> [u8; KEY] {
+        let key = self.message.first_chunk();
+        *key.expect("messages are no shorter")
+    }
+
+    /// Returns the caller's static key, if the message has it, for one Diffie–Hellman exchange.
+    ///
+    /// # Errors
+    /// If the message is for somebody else, or comes from this endpoint.
+    pub(super) fn peek(&self, own: &Own) -> Result<Option<[u8; KEY]>, Refusal> {
+        if self.pattern == Pattern::Xx {
+            return Ok(None);
+        }
+        let key = noise::peek(
+            &self.prologue,
+            (&own.static_key, &own.static_public),
+            &self.message,
+        )?;
+        if key == own.static_public {
+            return Err(Refusal::Reflected);
+        }
+        Ok(Some(key))
+    }
+
+    /// Reads the message, and writes the answer.
+    ///
+    /// # Errors
+    /// If it was not made for this endpoint.
+    pub(super) fn answer(&self, own: &Own, seed: &[u8; 32]) -> Result<Answer, Refusal> {
+        self.write(own, seed, &own.payload)
+    }
+
+    /// Reads the message, and answers with new keys for a session.
+    ///
+    /// # Errors
+    /// If it was not made for this endpoint and session.
+    pub(super) fn answer_renewal(&self, own: &Own, seed: &[u8; 32]) -> Result<Answer, Refusal> {
+        self.write(own, seed, &[])
+    }
+
+    fn write(&self, own: &Own, seed: &[u8; 32], said: &[u8]) -> Result<Answer, Refusal> {
+        let side = own.side(self.pattern, &self.prologue, None, seed);
+        let mut state = side.responder();
+        let payload = noise::read(&mut state, &self.message)?;
+        let message = noise::write(&mut state, said)?;
+        Ok(Answer {
+            state,
+            payload,
+            message,
+        })
+    }
+
+    /// Reads the third message, where the pattern has one, after the first was answered with `seed`.
+    ///
+    /// # Errors
+    /// If it is not the caller's, of this very set-up.
+    pub(super) fn read_third(
+        &self,
+        own: &Own,
+        seed: &[u8; 32],
+        message: &[u8],
+    ) -> Result<Introduced, Refusal> {
+        if message.len() < self.pattern.min_length(2) {
+            return Err(Refusal::Cut);
+        }
+        let mut answer = self.answer(own, seed)?;
+        let payload = noise::read(&mut answer.state, message)?;
+        Ok(Introduced {
+            static_key: remote_static(&answer.state, own)?,
+            payload,
+            keys: SessionKeys::split(&mut answer.state),
+        })
+    }
+}
+
+/// An answer, before it is sent.
+pub(super) struct Answer {
+    state: snow::HandshakeState,
+    /// What the caller's first message says of it.
+    payload: Vec<u8>,
+    pub(super) message: Vec<u8>,
+}
+
+impl Answer {
+    /// Returns what is known of a caller whose first message says all.
+    ///
+    /// # Errors
+    /// [`Refusal::Reflected`].
+    pub(super) fn introduced(mut self, own: &Own) -> Result<Introduced, Refusal> {
+        Ok(Introduced {
+            static_key: remote_static(&self.state, own)?,
+            payload: self.payload,
+            keys: SessionKeys::split(&mut self.state),
+        })
+    }
+}
+
+/// What a caller has said of itself, not judged.
+pub(super) struct Introduced {
+    pub(super) static_key: [u8; KEY],
+    pub(super) payload: Vec<u8>,
+    pub(super) keys: SessionKeys,
+}
+
+/// The identifier of a call: the beginning of the digest of its parameters.
 pub(super) fn call_id(interest: &Interest) -> Option<CallId> {
     let digest = interest.name().last()?.value;
     digest.get(..8)?.try_into().ok().map(CallId)
 }
 
-impl Invitation {
-    /// # Errors
-    /// If it is no call to `callee`.
-    pub(super) fn read(callee: &Name, interest: Interest) -> Result<Self, Refused> {
-        let caller = names::caller(callee, interest.name()).ok_or(Refused::Malformed)?;
-        let parameters = interest.parameters().ok_or(Refused::Malformed)?;
-        Ok(Self {
-            caller,
-            fields: Read::of(parameters)?,
-            interest,
-        })
-    }
-
-    /// Checks who calls.
-    ///
-    /// # Errors
-    /// If it is not the one it says, or does not count.
-    pub(super) fn check(
-        &self,
-        admission: &Admission<'_>,
-    ) -> Result<(Peer, Arc<PublicKey>), Refused> {
-        let certificate = self.fields.certificate.clone().ok_or(Refused::Malformed)?;
-        let (peer, key) = admission.judge(&self.caller, certificate)?;
-        self.interest.verify(&*key).map_err(|_| Refused::Forged)?;
-        Ok((peer, key))
-    }
-
-    /// Derives the session's keys, and signs the answer.
-    ///
-    /// # Errors
-    /// If the caller's ephemeral key is none.
-    pub(super) fn answer(
-        &self,
-        own: &Own,
-        secret: &StaticSecret,
-    ) -> Result<(Data, SessionKeys), Refused> {
-        let public = x25519_dalek::PublicKey::from(secret).to_bytes();
-        let caller_key = self.fields.key.ok_or(Refused::Malformed)?;
-        let said = said(&self.interest, &public, &own.certificate);
-        let keys = SessionKeys::derive(secret, caller_key, said).ok_or(Refused::Forged)?;
-        let mut content = Writer::default();
-        content.element(EPHEMERAL_KEY, &public);
-        content.element(PROOF, &keys.prove(false));
-        content.raw(own.certificate.wire());
-        let data = Data::builder(self.interest.name().clone());
-        let data = data.content(content.finish()).sign(&*own.signer);
-        Ok((data, keys))
-    }
+/// A call, before anything of it is checked.
+pub(super) struct Knock {
+    /// Who calls, by the Interest's name.
+    pub(super) caller: Name,
+    pub(super) incoming: Incoming,
+    pub(super) solution: Option<Solution>,
 }
 
-/// What binds a session: both names, both certificates and both ephemeral keys, the caller's by the digest that ends the name.
-fn said(interest: &Interest, callee_key: &[u8; 32], callee_certificate: &Data) -> [u8; 32] {
-    let name = interest.name().value();
-    transcript([&name[..], callee_key, &callee_certificate.wire()[..]])
-}
-
-/// Reads the callee's answer to `interest`: who it is, and the session's keys, which it has shown to have.
+/// Reads a call to `callee`.
 ///
 /// # Errors
-/// If it is not the callee's, or does not count.
-pub(super) fn read_answer(
-    callee: &Name,
-    (interest, secret): (&Interest, &StaticSecret),
-    data: &Data,
-    admission: &Admission<'_>,
-) -> Result<(Peer, SessionKeys, Arc<PublicKey>), Refused> {
-    let fields = Read::of(data.content().unwrap_or_default())?;
-    let certificate = fields.certificate.ok_or(Refused::Malformed)?;
-    let (peer, key) = admission.judge(callee, certificate.clone())?;
-    data.verify(&*key).map_err(|_| Refused::Forged)?;
-    let callee_key = fields.key.ok_or(Refused::Malformed)?;
-    let said = said(interest, &callee_key, &certificate);
-    let keys = SessionKeys::derive(secret, callee_key, said).ok_or(Refused::Forged)?;
-    let proof = keys.check_proof(false, &fields.proof);
-    proof.map_err(|_| Refused::Forged)?;
-    Ok((peer, keys, key))
+/// If it is none.
+pub(super) fn read_call(callee: &Name, interest: &Interest) -> Result<Knock, Refusal> {
+    let caller = names::caller(callee, interest.name()).ok_or(Refusal::Malformed)?;
+    let parameters = interest.parameters().ok_or(Refusal::Malformed)?;
+    (interest.check_parameters_digest()).map_err(|_| Refusal::Malformed)?;
+    let read = Read::of(&parameters)?;
+    let (pattern, message) = read.message.ok_or(Refusal::Malformed)?;
+    let incoming = Incoming::new(pattern, prologue(callee, &caller), message)?;
+    Ok(Knock {
+        caller,
+        incoming,
+        solution: read.solution,
+    })
 }
 
-/// Signs what the caller shows last: all that was said, and that it has the keys.
-pub(super) fn confirm(own: &Own, name: Name, keys: &SessionKeys) -> Data {
+/// Returns the packet that answers `name` with the second message.
+pub(super) fn answer_packet(name: Name, pattern: Pattern, message: &[u8]) -> Data {
     let mut content = Writer::default();
-    content.element(PROOF, &keys.prove(true));
-    content.element(TRANSCRIPT, keys.transcript());
+    content.element(element(pattern), message);
     Data::builder(name)
         .content(content.finish())
-        .sign(&*own.signer)
+        .sign(&NullSigner)
 }
 
-/// Checks what the caller shows last.
+/// Returns the packet that has the caller of `name` call without a static key. Nobody vouches for it: it costs the caller a round
+/// trip at most.
+pub(super) fn other_static_packet(name: Name) -> Bytes {
+    let mut content = Writer::default();
+    content.element(OTHER_STATIC, &[]);
+    Data::builder(name)
+        .content(content.finish())
+        .sign(&NullSigner)
+        .wire()
+        .clone()
+}
+
+/// Returns the packet that has the caller of `name` solve a puzzle first. Nobody vouches for it, either.
+pub(super) fn puzzle_packet(name: Name, puzzle: Puzzle) -> Bytes {
+    let mut content = Writer::default();
+    content.element(PUZZLE, &[&puzzle.seed[..], &[puzzle.difficulty]].concat());
+    Data::builder(name)
+        .content(content.finish())
+        .sign(&NullSigner)
+        .wire()
+        .clone()
+}
+
+/// What the answer to a call says.
+pub(super) enum Reply {
+    Message(Pattern, Bytes),
+    /// The callee has another static key.
+    OtherStatic,
+    /// The callee answers once this is solved.
+    Puzzle(Puzzle),
+}
+
+/// # Errors
+/// [`Refusal::Malformed`].
+pub(super) fn read_reply(data: &Data) -> Result<Reply, Refusal> {
+    let read = Read::of(&data.content().unwrap_or_default())?;
+    match (read.message, read.puzzle) {
+        (Some((pattern, message)), _) => Ok(Reply::Message(pattern, message)),
+        (None, Some(puzzle)) => Ok(Reply::Puzzle(puzzle)),
+        (None, None) if read.is_other_static => Ok(Reply::OtherStatic),
+        (None, None) => Err(Refusal::Malformed),
+    }
+}
+
+/// Reads what the caller shows last: the third message, if there is one, and the proof of the keys.
 ///
 /// # Errors
-/// If it is not the caller's, of this very call.
-pub(super) fn check_confirmation(
-    data: &Data,
-    key: &PublicKey,
-    keys: &SessionKeys,
-) -> Result<(), Refused> {
-    let fields = Read::of(data.content().unwrap_or_default())?;
-    data.verify(key).map_err(|_| Refused::Forged)?;
-    let is_of_call = fields.transcript.as_deref() == Some(&keys.transcript()[..]);
-    let proof = keys.check_proof(true, &fields.proof);
-    proof.ok().filter(|()| is_of_call).ok_or(Refused::Forged)
+/// [`Refusal::Malformed`].
+pub(super) fn read_confirmation(data: &Data) -> Result<(Option<Bytes>, Bytes), Refusal> {
+    let read = Read::of(&data.content().unwrap_or_default())?;
+    let message = match read.message {
+        Some((Pattern::Ik, _)) => return Err(Refusal::Malformed),
+        Some((Pattern::Xx, message)) => Some(message),
+        None => None,
+    };
+    Ok((message, read.proof.ok_or(Refusal::Malformed)?))
 }
 
-/// The elements of parameters and contents that are there.
+/// The elements of parameters and contents.
 #[derive(Default)]
 struct Read {
-    key: Option<[u8; 32]>,
-    proof: Bytes,
-    transcript: Option<Bytes>,
-    certificate: Option<Data>,
+    message: Option<(Pattern, Bytes)>,
+    solution: Option<Solution>,
+    is_other_static: bool,
+    puzzle: Option<Puzzle>,
+    proof: Option<Bytes>,
 }
 
 impl Read {
-    fn of(octets: Bytes) -> Result<Self, Refused> {
-        const ORDER: [u32; 4] = [EPHEMERAL_KEY, PROOF, TRANSCRIPT, tlv::DATA];
+    fn of(octets: &Bytes) -> Result<Self, Refusal> {
+        const ORDER: [u32; 6] = [XX, IK, SOLUTION, OTHER_STATIC, PUZZLE, PROOF];
         let mut read = Self::default();
-        let mut fields = Fields::new(Reader::new(&octets), "call", &ORDER);
-        while let Some(field) = fields.field().map_err(|_| Refused::Malformed)? {
+        let mut fields = Fields::new(Reader::new(octets), "call", &ORDER);
+        while let Some(field) = fields.field().map_err(|_| Refusal::Malformed)? {
+            let value = octets.slice(field.value);
             match field.element_type {
-                EPHEMERAL_KEY => {
-                    let key = octets[field.value].try_into();
-                    read.key = Some(key.map_err(|_| Refused::Malformed)?);
+                XX => read.message = Some((Pattern::Xx, value)),
+                IK if read.message.is_some() => return Err(Refusal::Malformed),
+                IK => read.message = Some((Pattern::Ik, value)),
+                SOLUTION => {
+                    let (seed, number) = split(&value)?;
+                    let number = number.try_into().map_err(|_| Refusal::Malformed)?;
+                    let number = u64::from_be_bytes(number);
+                    read.solution = Some(Solution { seed, number });
                 }
-                PROOF => read.proof = octets.slice(field.value),
-                TRANSCRIPT => read.transcript = Some(octets.slice(field.value)),
-                _ => {
-                    let certificate = Data::decode(octets.slice(field.whole()));
-                    read.certificate = Some(certificate.map_err(|_| Refused::Malformed)?);
+                OTHER_STATIC => read.is_other_static = true,
+                PUZZLE => {
+                    let (seed, difficulty) = split(&value)?;
+                    let [difficulty] = difficulty.try_into().map_err(|_| Refusal::Malformed)?;
+                    read.puzzle = Some(Puzzle { seed, difficulty });
                 }
+                _ => read.proof = Some(value),
             }
         }
         Ok(read)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use namecast_packet::KeyLocator;
-    use namecast_packet::signature::{Ed25519Signer, KeyPair};
-
-    use super::super::keys::Secrets;
-    use super::*;
-
-    /// Whoever has the caller's key and heard everything, but has no ephemeral secret, shows nothing.
-    #[test]
-    fn a_signature_without_the_keys_confirms_nothing() {
-        let [caller, callee] = [1, 2].map(|seed| Secrets::new([seed; 32]).draw());
-        let public = x25519_dalek::PublicKey::from(&callee).to_bytes();
-        let keys = SessionKeys::derive(&caller, public, [7; 32]).unwrap();
-        let signer = Ed25519Signer::from_seed([3; 32], KeyLocator::Name(Name::root()));
-        let key = signer.public_key();
-        let confirmed = |elements: &[(u32, &[u8])]| {
-            let mut content = Writer::default();
-            for (kind, value) in elements {
-                content.element(*kind, value);
-            }
-            let data = Data::builder("/a/32=confirm".parse().unwrap());
-            let data = data.content(content.finish()).sign(&signer);
-            check_confirmation(&data, &key, &keys)
-        };
-        let (proof, said) = (keys.prove(true), *keys.transcript());
-        assert_eq!(confirmed(&[(PROOF, &proof), (TRANSCRIPT, &said)]), Ok(()));
-        for wrong in [
-            &[(TRANSCRIPT, &said[..])][..],
-            &[(PROOF, &keys.prove(false)), (TRANSCRIPT, &said)],
-            &[(PROOF, &proof)],
-            &[(PROOF, &proof), (TRANSCRIPT, &[7; 31])],
-        ] {
-            assert_eq!(confirmed(wrong), Err(Refused::Forged), "{wrong:?}");
-        }
-    }
+/// The seed of a puzzle, and what is behind it.
+fn split(value: &[u8]) -> Result<([u8; 16], &[u8]), Refusal> {
+    let (seed, rest) = value.split_first_chunk().ok_or(Refusal::Malformed)?;
+    Ok((*seed, rest))
 }

@@ -25,10 +25,18 @@ pub(super) enum Kind {
     Accept,
     /// Nothing follows; the body says why, for people.
     Close,
+    /// The body is a handshake message, of new keys for the session.
+    SetUp,
 }
 
 impl Kind {
-    const ALL: [Self; 4] = [Self::Nothing, Self::Message, Self::Accept, Self::Close];
+    const ALL: [Self; 5] = [
+        Self::Nothing,
+        Self::Message,
+        Self::Accept,
+        Self::Close,
+        Self::SetUp,
+    ];
 }
 
 /// An opened packet.
@@ -159,7 +167,7 @@ mod tests {
         for length in 0..4 {
             assert_eq!(Message::decode(&octets[..length]), None);
         }
-        assert_eq!(Message::decode(&[4, 0, 0, 0]), None, "no such kind");
+        assert_eq!(Message::decode(&[5, 0, 0, 0]), None, "no such kind");
         assert_eq!(Message::decode(&[0, 255, 0, 0]), None);
     }
 }

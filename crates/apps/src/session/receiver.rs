@@ -17,6 +17,7 @@ use namecast_stream::rate::{Arrival, Loss, Lost, RoundTrip, RoundTripConfig};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use super::config::{Flow, SessionConfig};
+use super::keyring::Keyring;
 use super::keys::Cipher;
 use super::message::{Kind, Message};
 use super::names;
@@ -61,7 +62,7 @@ pub(super) struct Received {
 pub(super) struct Receiver {
     names: Name,
     template: InterestTemplate,
-    cipher: Cipher,
+    keyring: Keyring,
     flow: Flow,
     config: SessionConfig,
     /// All below have come, or are not waited for.
@@ -107,7 +108,7 @@ impl Receiver {
         Self {
             template: interest.template(Component::SEQUENCE),
             names,
-            cipher,
+            keyring: Keyring::new(cipher),
             flow: config.flow,
             config: config.clone(),
             next: 0,
@@ -126,11 +127,14 @@ impl Receiver {
         }
     }
 
+    pub(super) const fn keyring(&mut self) -> &mut Keyring {
+        &mut self.keyring
+    }
+
     pub(super) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
 
-    /// All below have come, or are not waited for.
     pub(super) const fn next(&self) -> u64 {
         self.next
     }
@@ -162,7 +166,7 @@ impl Receiver {
             return None;
         }
         let content = data.content().unwrap_or_default();
-        let opened = self.cipher.open(number, data.name().value(), &content);
+        let opened = self.keyring.open(number, data.name().value(), &content);
         let message = opened.as_deref().ok().and_then(Message::decode);
         let Some(message) = message else {
             self.on_forged(now, number);
@@ -191,6 +195,7 @@ impl Receiver {
         self.early.insert(number, received);
         self.end = self.end.max(number + 1);
         self.on_overtaking(now, number);
+        self.keyring.forget_below(self.next);
         Some((message.next, has_message))
     }
 
@@ -299,7 +304,6 @@ impl Receiver {
         }
     }
 
-    /// Does what is due; Interests are repeated by [`repeat_next`](Self::repeat_next).
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.pace.handle_timeout(now);
     }

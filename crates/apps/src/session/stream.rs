@@ -65,6 +65,8 @@ pub(super) struct Session {
     is_in_step: bool,
     heard_at: Instant,
     is_full: bool,
+    /// Packets are sealed with this once the other side has shown that it has it.
+    agreed: Option<Cipher>,
     data: VecDeque<Bytes>,
     interests: VecDeque<Bytes>,
 }
@@ -86,6 +88,7 @@ impl Session {
             is_in_step: false,
             heard_at: now,
             is_full: false,
+            agreed: None,
             data: VecDeque::new(),
             interests: VecDeque::new(),
         }
@@ -99,6 +102,16 @@ impl Session {
             self.receiver.on_rtt(rtt);
         }
         self.pump(now);
+    }
+
+    /// Opens packets with `other`, too, and seals them with `own`: from now on, or once the other side uses the new keys.
+    pub(super) fn renew(&mut self, own: Cipher, other: Cipher, is_other_ready: bool) {
+        self.receiver.keyring().prepare(other);
+        if is_other_ready {
+            self.sender.renew(own);
+        } else {
+            self.agreed = Some(own);
+        }
     }
 
     pub(super) fn stats(&self) -> SessionStats {
@@ -170,6 +183,11 @@ impl Session {
         let heard = self.receiver.handle_data(now, number, data, is_marked);
         if let Some((next, has_message)) = heard {
             self.heard_at = now;
+            if self.receiver.keyring().is_settled()
+                && let Some(own) = self.agreed.take()
+            {
+                self.sender.renew(own);
+            }
             self.sender.handle_acknowledgement(next);
             if has_message {
                 let (since, count) = self.owed.unwrap_or((now, 0));

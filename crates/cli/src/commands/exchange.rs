@@ -111,6 +111,7 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         current: None,
         moved: (0, 0),
         has_met: false,
+        dials_again: false,
         progress,
         keys,
         line,
@@ -146,6 +147,8 @@ struct Exchanging {
     moved: (u64, u64),
     /// Whether people know who is there.
     has_met: bool,
+    /// Whether to call again with the next figures: the other side did not take the call.
+    dials_again: bool,
     progress: ProgressLine,
     keys: KeyCheck,
     line: Line,
@@ -164,6 +167,11 @@ impl Exchanging {
             tokio::select! {
                 happened = self.line.next() => match happened? {
                     Happened::Text(text) => self.progress.say_once(&text),
+                    Happened::Event(Event::Ended(call, end)) if !self.is_current(call) => {
+                        let peer = &self.peer;
+                        self.progress.say_once(&format!("{peer} did not take the call: {end}"));
+                        self.dials_again = true;
+                    }
                     Happened::Event(Event::Ended(call, end)) => {
                         if self.is_over(call, &end)? {
                             return Ok(());
@@ -172,7 +180,12 @@ impl Exchanging {
                     }
                     Happened::Event(event) => self.hear(event).await?,
                 },
-                _ = tick.tick() => self.show().await?,
+                _ = tick.tick() => {
+                    self.show().await?;
+                    if core::mem::take(&mut self.dials_again) {
+                        self.dial().await?;
+                    }
+                }
                 () = stop.wait() => bail!(
                     "interrupted before both files were through; the same command goes on from there"
                 ),

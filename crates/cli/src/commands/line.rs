@@ -110,7 +110,7 @@ impl Line {
             seed: u64::from_le_bytes(random()),
             ..config
         };
-        let endpoint = Endpoint::new(config, key.signer, &certificate);
+        let endpoint = Endpoint::new(config, &*key.signer, &certificate);
         let node = Node::start(node_config(bundles));
         let uplink = Uplink::new(&node, &options.connect).await?;
         let face: FaceId = uplink.face();
@@ -204,13 +204,13 @@ impl Line {
         }
         let counters = self.call(|it, _| *it.counters()).await?;
         let mut figures = describe(&self.last);
-        figures["setups_refused"] = json!({
-            "strangers": counters.strangers,
-            "replayed": counters.replayed,
-            "forged": counters.forged,
-            "crowded": counters.crowded,
-            "unconfirmed": counters.unconfirmed,
-        });
+        let refused = counters.refused.iter();
+        let refused = refused.map(|(reason, count)| (reason.name(), count));
+        let unconfirmed = [("unconfirmed", counters.unconfirmed)];
+        figures["setups_refused"] = (refused.chain(unconfirmed))
+            .map(|(reason, count)| (reason.to_owned(), Value::from(count)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
         Ok(figures)
     }
 

@@ -294,6 +294,10 @@ impl Working {
     fn end(&self, end: &End) -> anyhow::Result<()> {
         match end {
             End::Other(why) if why == shell::ENDED => Ok(()),
+            end if self.call.is_none() => bail!(
+                "{} did not let this key in: {end}. Add it to the file of authorised keys there",
+                self.peer
+            ),
             end => bail!("the terminal at {} is gone: {end}", self.peer),
         }
     }

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use derive_more::AddAssign;
 
-use super::super::handshake::Peer;
+use super::super::identity::Peer;
 use super::super::names::CallId;
+use super::super::refusal::RefusalCounters;
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +17,9 @@ pub enum End {
     /// The other side closed it, and said why.
     #[error("{0}")]
     Other(String),
+    /// The session's keys were used for too long, as the other side took no new ones.
+    #[error("its keys could not be renewed")]
+    Unrenewed,
     /// Nothing came for too long.
     #[error("nothing has come from the other side for too long")]
     Silence,
@@ -31,6 +35,9 @@ pub enum NoCall {
     /// Nobody on the path knows a route.
     #[error("no route to it")]
     NoRoute,
+    /// The callee wants more puzzles solved than a caller does.
+    #[error("too much load")]
+    Overloaded,
     /// Who answers is not who was called.
     #[error("answered by {}, {}", .0.signer.key_name, .0.signer.verdict)]
     Untrusted(Box<Peer>),
@@ -73,18 +80,16 @@ pub struct EndpointCounters {
     pub answered: u64,
     /// Calls, of either side, whose keys were shown.
     pub established: u64,
-    /// Set-ups that came again after they were answered and are over, or were confirmed.
-    pub replayed: u64,
-    /// Set-ups and confirmations that were changed, or not signed as they say.
-    pub forged: u64,
-    /// Set-ups of keys that do not count.
-    pub strangers: u64,
-    /// Set-ups dropped because there are too many half-open calls, of one key or in all, or calls, or signatures to check.
-    pub crowded: u64,
+    /// Sessions that got new keys.
+    pub renewed: u64,
+    /// Packets of set-ups that were refused, and others that break the format.
+    pub refused: RefusalCounters,
     /// Half-open calls whose caller never showed its keys.
     pub unconfirmed: u64,
-    /// Packets that break the format.
-    pub malformed: u64,
+    /// Set-ups answered that came with a solved puzzle.
+    pub solved: u64,
+    /// Half-open calls of strangers that newer ones displaced.
+    pub evicted: u64,
     /// Packets of no call.
     pub unknown: u64,
 }

@@ -1,7 +1,11 @@
 mod body;
 mod flow;
+mod golden;
 mod hostile;
+mod load;
 mod pipe;
+mod refusals;
+mod renewal;
 mod setup;
 
 use super::{exchange, message};

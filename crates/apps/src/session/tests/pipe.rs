@@ -45,7 +45,7 @@ pub(super) fn endpoint(identity: &str, seed: u8, config: EndpointConfig) -> Endp
         seed: u64::from(seed),
         ..config
     };
-    Endpoint::new(config, Box::new(signer), &certificate)
+    Endpoint::new(config, &signer, &certificate)
 }
 
 fn wall(now: Instant) -> Timestamp {

@@ -108,9 +108,9 @@ fn escape(text: &str, is_harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// C0, DEL and C1, which terminals obey; line and paragraph separators; marks, embeddings, overrides and isolates of
-/// bidirectional text, which show characters in another order.
-const fn is_harmful(character: char) -> bool {
+/// Returns whether a character shows as something else than itself: C0, DEL and C1, which terminals obey; line and paragraph separators;
+/// marks, embeddings, overrides and isolates of bidirectional text, which show characters in another order.
+pub const fn is_harmful(character: char) -> bool {
     matches!(
         character,
         '\0'..='\u{1f}'

@@ -45,11 +45,11 @@ impl Offer {
         let (digest, rest) = body.split_first_chunk()?;
         let (size, name) = rest.split_first_chunk()?;
         let name = core::str::from_utf8(name).ok()?;
-        // It becomes a file's name on this machine.
+        // It becomes a file's name on this machine; what else may not be in one there, whoever writes it replaces.
         let is_name = !name.is_empty()
             && name.len() <= MAX_NAME
             && !name.starts_with('.')
-            && !name.contains(|it: char| it == '/' || it == '\\' || it.is_control());
+            && !name.contains(['/', '\\', '\0']);
         is_name.then(|| Self {
             name: name.to_owned(),
             size: u64::from_be_bytes(*size),
@@ -290,15 +290,17 @@ mod tests {
             "a/b",
             "../x",
             "a\\b",
-            "a\nb",
+            "a\0b",
             &"x".repeat(256),
         ] {
             let message = offer(name).encode();
             let heard = Exchange::new(None).handle_message(&message);
             assert_eq!(heard, Err(Senseless), "{name:?}");
         }
-        let message = offer("übung 1.pdf").encode();
-        assert!(Exchange::new(None).handle_message(&message).is_ok());
+        for name in ["übung 1.pdf", "a\nb", "con:", "\u{202e}fdp.exe"] {
+            let message = offer(name).encode();
+            assert!(Exchange::new(None).handle_message(&message).is_ok());
+        }
     }
 
     #[test]

@@ -116,6 +116,8 @@ impl From<Refusal> for Refused {
 /// Which peers are admitted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Admission<'a> {
+    /// Root of this side, which ends with the component of the application.
+    pub(super) own_root: &'a Name,
     pub(super) trust: &'a Trust,
     /// SHA-256 digests of public keys; `None`: whoever `trust` accepts.
     pub(super) authorised: Option<&'a [[u8; 32]]>,
@@ -144,7 +146,7 @@ impl Admission<'_> {
         };
         let (signer, key) = judge.judge(certificate).ok_or(Refusal::Malformed)?;
         let digest = signer.key_digest;
-        let is_own_name = identity.is_prefix_of(root);
+        let is_own_name = self.is_root_of(root, &identity);
         let is_admitted = self.authorised.is_none_or(|keys| keys.contains(&digest));
         let peer = Peer {
             root: root.detached(),
@@ -165,6 +167,16 @@ impl Admission<'_> {
     }
 }
 
+impl Admission<'_> {
+    /// Returns whether `root` is that of `identity`: the identity, and exactly the component of the application behind it. So neither
+    /// `/` nor `/alice/talk` passes for `/alice`.
+    fn is_root_of(&self, root: &Name, identity: &Name) -> bool {
+        identity.is_prefix_of(root)
+            && root.len() == identity.len() + 1
+            && root.last() == self.own_root.last()
+    }
+}
+
 fn read_payload(payload: &[u8]) -> Result<(Bytes, Data), Refusal> {
     const ORDER: [u32; 2] = [STATIC_SIGNATURE, tlv::DATA];
     let octets = Bytes::copy_from_slice(payload);
@@ -179,4 +191,33 @@ fn read_payload(payload: &[u8]) -> Result<(Bytes, Data), Refusal> {
         }
     }
     signature.zip(certificate).ok_or(Refusal::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_an_identity_and_the_application() {
+        let name = |text: &str| -> Name { text.parse().unwrap() };
+        let own_root = name("/bob/talk");
+        let admission = Admission {
+            own_root: &own_root,
+            trust: &Trust::FirstUse,
+            authorised: None,
+            wall: Timestamp::from_micros(0),
+        };
+        for (root, identity, expected) in [
+            ("/alice/talk", "/alice", true),
+            ("/alice/talk/talk", "/alice/talk", true),
+            ("/alice/talk", "/", false),
+            ("/alice/talk", "/alice/talk", false),
+            ("/alice/home/talk", "/alice", false),
+            ("/alice/exchange", "/alice", false),
+            ("/alice/talk", "/bob", false),
+        ] {
+            let found = admission.is_root_of(&name(root), &name(identity));
+            assert_eq!(found, expected, "{root} of {identity}");
+        }
+    }
 }

@@ -7,14 +7,15 @@ use std::path::PathBuf;
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
+use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::exchange::{CHUNK_SIZE, Exchange, Offer, Said};
 use namecast_apps::session::{
     CallId, End, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
 use namecast_command::Stop;
-use namecast_command::report::{ProgressLine, print_line};
+use namecast_command::report::{ProgressLine, print_line, printable};
 use namecast_packet::Name;
-use namecast_units::Duration;
+use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
@@ -22,7 +23,7 @@ use super::line::{Happened, Line, LineOptions, root};
 use crate::key_check::KeyCheck;
 use crate::page_server::hex;
 use crate::telemetry::{Reporter, tables};
-use files::{Incoming, Outgoing};
+use files::{Incoming, Outgoing, Rules};
 
 /// Behind both names.
 const APPLICATION: &str = "exchange";
@@ -54,6 +55,9 @@ pub struct ExchangeFiles {
     /// Directory for what comes.
     #[arg(long, value_name = "DIRECTORY", default_value = ".")]
     pub into: PathBuf,
+    /// Largest file that is taken.
+    #[arg(long, value_name = "SIZE", default_value = "4 GiB")]
+    pub max_size: ByteSize,
     /// How the other side is reached, and for how long.
     #[command(flatten)]
     pub line: LineOptions,
@@ -104,13 +108,17 @@ pub(super) async fn run(arguments: ExchangeFiles) -> anyhow::Result<()> {
         is_caller: name < peer,
         peer: peer.clone(),
         into: arguments.into.clone(),
+        rules: Rules {
+            max_size: arguments.max_size.as_bytes(),
+            is_known: !matches!(keys.trust(), Trust::FirstUse),
+        },
+        met: None,
         prints_json: run.json && !run.quiet,
         stats: Reporter::start(&tables::EXCHANGE, run, &arguments.line.observation).await?,
         outgoing,
         incoming: None,
         current: None,
         moved: (0, 0),
-        has_met: false,
         dials_again: false,
         progress,
         keys,
@@ -138,6 +146,9 @@ struct Exchanging {
     is_caller: bool,
     peer: Name,
     into: PathBuf,
+    rules: Rules,
+    /// SHA-256 digest of the key of whoever was met first: nobody else may have this exchange.
+    met: Option<[u8; 32]>,
     prints_json: bool,
     stats: Reporter,
     outgoing: Option<Outgoing>,
@@ -145,8 +156,6 @@ struct Exchanging {
     current: Option<Current>,
     /// Octets sent and received, in the newest call.
     moved: (u64, u64),
-    /// Whether people know who is there.
-    has_met: bool,
     /// Whether to call again with the next figures: the other side did not take the call.
     dials_again: bool,
     progress: ProgressLine,
@@ -239,10 +248,13 @@ impl Exchanging {
 
     /// The other side is there, and has shown its key.
     async fn meet(&mut self, call: CallId, peer: &Peer, was_called: bool) -> anyhow::Result<()> {
+        let key = peer.signer.key_digest;
+        if self.met.is_some_and(|met| met != key) {
+            return self.line.hang_up(call, "busy").await;
+        }
         let signer = self.keys.on_signer(&peer.signer);
         let remembered = self.keys.on_verified()?;
-        if !self.has_met {
-            self.has_met = true;
+        if self.met.replace(key).is_none() {
             self.progress
                 .say(&format!("Connected to {}", peer.identity));
             self.progress.say(&signer);
@@ -332,8 +344,8 @@ impl Exchanging {
     }
 
     async fn on_offer(&mut self, offer: &Offer) -> anyhow::Result<()> {
-        let (into, wanted) = (self.into.clone(), offer.clone());
-        let opening = tokio::task::spawn_blocking(move || Incoming::open(&into, wanted));
+        let (into, wanted, rules) = (self.into.clone(), offer.clone(), self.rules);
+        let opening = tokio::task::spawn_blocking(move || Incoming::open(&into, wanted, rules));
         let incoming = match opening.await? {
             Ok(incoming) => incoming,
             Err(error) => {
@@ -341,7 +353,7 @@ impl Exchanging {
                 return Err(error);
             }
         };
-        let (name, size) = (&offer.name, offer.size);
+        let (name, size) = (printable(&offer.name), offer.size);
         self.progress.say(&match incoming.received() {
             0 => format!("Receiving {name}, {size} bytes"),
             here => format!("Receiving {name}, {size} bytes, of which {here} are here"),

@@ -2,13 +2,15 @@
 
 mod sound;
 
+use std::collections::BTreeMap;
+
 use anyhow::{bail, ensure};
 use clap::Args;
 use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, End, Endpoint, EndpointConfig, Event, Flow, NoCall, Peer, SessionConfig,
 };
-use namecast_command::report::{ProgressLine, print_line};
+use namecast_command::report::{ProgressLine, causes, print_line};
 use namecast_command::{Stop, parse_duration};
 use namecast_media::ingest::source::Input;
 use namecast_media::voice::Sink;
@@ -16,6 +18,7 @@ use namecast_packet::Name;
 use namecast_units::{Bitrate, Duration};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin, stdin};
+use tokio::time::{Instant, sleep_until};
 
 use super::FIGURES_INTERVAL;
 use super::line::{Happened, Line, LineOptions, root};
@@ -31,8 +34,14 @@ const MAX_BUFFER: Duration = Duration::from_millis(150);
 const MAX_QUEUED: usize = 4;
 /// What nobody hears for this long is over.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
-/// How long it rings.
-const RING: Duration = Duration::from_secs(60);
+/// How long it rings, at both sides.
+const RING: Duration = Duration::from_secs(45);
+/// A caller whose call was not taken does not ring again for so long, so that others can.
+const REST: Duration = Duration::from_secs(30);
+/// The same for one that hung up before its call was taken.
+const SHORT_REST: Duration = Duration::from_secs(5);
+/// Callers whose calls were not taken that are remembered; of more, the one longest ago is forgotten.
+const MAX_RESTING: usize = 256;
 
 /// `namecast talk`.
 #[derive(Debug, Args)]
@@ -115,6 +124,7 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         ringing: None,
+        resting: BTreeMap::new(),
         sound: None,
         line,
         arguments,
@@ -129,6 +139,9 @@ pub(super) async fn run(arguments: Talk) -> anyhow::Result<()> {
 struct Ringing {
     call: CallId,
     keys: KeyCheck,
+    /// SHA-256 digest of the caller's key.
+    key: [u8; 32],
+    until: Instant,
 }
 
 struct Talking {
@@ -136,6 +149,8 @@ struct Talking {
     progress: ProgressLine,
     prints_json: bool,
     ringing: Option<Ringing>,
+    /// Keys whose calls were not taken, and until when they do not ring.
+    resting: BTreeMap<[u8; 32], Instant>,
     /// Since the call was taken.
     sound: Option<Sound>,
     line: Line,
@@ -166,6 +181,7 @@ impl Talking {
                     }
                 }
                 _ = tick.tick() => self.show().await?,
+                () = end_of_ring(self.ringing.as_ref()) => self.stop_ringing("nobody answered").await?,
                 () = stop.wait() => {
                     self.hang_up("hung up").await?;
                     return match (&self.arguments.peer, &self.sound) {
@@ -208,8 +224,42 @@ impl Talking {
         if let Event::Ended(call, end) = &event {
             return self.is_over(*call, end);
         }
-        self.hear(event).await?;
-        Ok(false)
+        match self.hear(event).await {
+            Err(error) if self.arguments.peer.is_none() => {
+                // Whoever waits for calls goes on after one that failed.
+                self.progress.say_error(&causes(&error));
+                self.ringing = None;
+                self.sound = None;
+                Ok(false)
+            }
+            heard => heard.map(|()| false),
+        }
+    }
+
+    /// Gives up the call that rings. Its caller does not ring again at once.
+    async fn stop_ringing(&mut self, why: &'static str) -> anyhow::Result<()> {
+        let Some(Ringing { call, key, .. }) = self.ringing.take() else {
+            return Ok(());
+        };
+        self.line.hang_up(call, why).await?;
+        if let Some(peer) = &self.arguments.peer {
+            bail!("{peer} did not take the call");
+        }
+        self.progress.say("The call was not taken.");
+        self.have_rest(key, REST);
+        Ok(())
+    }
+
+    /// Calls by `key` do not ring for `time`.
+    fn have_rest(&mut self, key: [u8; 32], time: Duration) {
+        let now = Instant::now();
+        self.resting.retain(|_, until| *until > now);
+        if self.resting.len() >= MAX_RESTING {
+            let first = self.resting.iter().min_by_key(|(_, until)| **until);
+            let first = first.map(|(key, _)| *key);
+            first.map(|key| self.resting.remove(&key));
+        }
+        self.resting.insert(key, now + time);
     }
 
     async fn hear(&mut self, event: Event) -> anyhow::Result<()> {
@@ -253,7 +303,9 @@ impl Talking {
     async fn meet(&mut self, call: CallId, peer: &Peer, was_called: bool) -> anyhow::Result<()> {
         let who = &peer.identity;
         let mut keys = KeyCheck::new(who.clone(), &self.arguments.line.trusted)?;
-        if was_called && (self.ringing.is_some() || self.sound.is_some()) {
+        let key = peer.signer.key_digest;
+        let rests = (self.resting.get(&key)).is_some_and(|until| *until > Instant::now());
+        if was_called && (self.ringing.is_some() || self.sound.is_some() || rests) {
             return self.line.hang_up(call, "busy").await;
         }
         let signer = keys.on_signer(&peer.signer);
@@ -263,7 +315,12 @@ impl Talking {
             return self.line.hang_up(call, "refused").await;
         }
         self.progress.say(&signer);
-        self.ringing = Some(Ringing { call, keys });
+        self.ringing = Some(Ringing {
+            call,
+            keys,
+            key,
+            until: Instant::now() + RING,
+        });
         if self.prints_json {
             print_line(json!({ "ringing": who.to_string(), "was_called": was_called }))?;
         }
@@ -280,11 +337,7 @@ impl Talking {
     async fn on_answer(&mut self, answer: &str) -> anyhow::Result<()> {
         match answer.trim() {
             "y" | "yes" => self.accept().await,
-            "n" | "no" => {
-                self.hang_up("declined").await?;
-                self.ringing = None;
-                Ok(())
-            }
+            "n" | "no" => self.stop_ringing("declined").await,
             _ => {
                 self.progress
                     .say_error("Write y to take the call, or n to decline it.");
@@ -336,7 +389,11 @@ impl Talking {
 
     /// Returns whether the command ends with this call.
     fn is_over(&mut self, call: CallId, end: &End) -> anyhow::Result<bool> {
-        let was_ringing = self.ringing.take_if(|it| it.call == call).is_some();
+        let rang = self.ringing.take_if(|it| it.call == call);
+        let was_ringing = rang.is_some();
+        if let Some(Ringing { key, .. }) = rang {
+            self.have_rest(key, SHORT_REST);
+        }
         let was_talking = self.sound.as_ref().is_some_and(|it| it.call == call);
         if !was_ringing && !was_talking {
             return Ok(false);
@@ -393,6 +450,14 @@ fn refusal(trust: &Trust, peer: &Peer) -> Option<&'static str> {
             "it is another key than the one remembered for this name; if that is right: namecast key forget",
         ),
         _ => None,
+    }
+}
+
+/// Waits until it has rung for long enough; never, where nothing rings.
+async fn end_of_ring(ringing: Option<&Ringing>) {
+    match ringing {
+        Some(ringing) => sleep_until(ringing.until).await,
+        None => core::future::pending().await,
     }
 }
 

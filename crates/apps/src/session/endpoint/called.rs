@@ -212,6 +212,7 @@ impl Endpoint {
     /// Judges who calls.
     fn admit(&self, now: Now, caller: &Name, said: &Introduced) -> Result<Peer, Refused> {
         let admission = Admission {
+            own_root: &self.own.root,
             trust: &self.config.trust,
             authorised: self.config.authorised.as_deref(),
             wall: now.wall,

@@ -192,6 +192,7 @@ impl Endpoint {
         data: &Data,
     ) -> Result<Option<Answered>, Refused> {
         let admission = Admission {
+            own_root: &self.own.root,
             trust: &calling.trust,
             authorised: None,
             wall: now.wall,

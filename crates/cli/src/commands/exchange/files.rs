@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use namecast_apps::session::exchange::Offer;
+use namecast_command::report::is_harmful;
 use sha2::{Digest, Sha256};
 
 use crate::page_server::hex;
@@ -14,6 +15,8 @@ use crate::page_server::hex;
 const BLOCK: usize = 1 << 16;
 /// Digits of the digest in the name of what is not whole yet.
 const SHOWN_DIGITS: usize = 16;
+/// Files of one name, the first included.
+const MAX_NUMBERED: u32 = 1_000;
 
 /// A file that is given.
 pub(super) struct Outgoing {
@@ -30,11 +33,10 @@ impl Outgoing {
             !name.starts_with('.'),
             "{shown} begins with a period, which the other side refuses: give it under another name"
         );
+        // To open a pipe would wait for whoever writes into it.
+        let about = fs::metadata(path).with_context(|| format!("cannot open {shown}"))?;
+        ensure!(about.is_file(), "{shown} is no file: name one to give");
         let file = File::open(path).with_context(|| format!("cannot open {shown}"))?;
-        ensure!(
-            file.metadata()?.is_file(),
-            "{shown} is no file: name one to give"
-        );
         let mut file = BufReader::with_capacity(BLOCK, file);
         let (digest, size) = digest(&mut file).with_context(|| format!("cannot read {shown}"))?;
         Ok(Self {
@@ -90,29 +92,48 @@ pub(super) struct Incoming {
     received: u64,
 }
 
+/// What is accepted of the other side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules {
+    /// Largest file, in octets.
+    pub(super) max_size: u64,
+    /// Its key was known before: it may learn that its file is here already, whole or in part.
+    pub(super) is_known: bool,
+}
+
 impl Incoming {
-    /// Goes on with what came of the same file before.
-    pub(super) fn open(into: &Path, offer: Offer) -> anyhow::Result<Self> {
-        let path = into.join(&offer.name);
+    /// Goes on with what came of the same file before, if the other side is known.
+    ///
+    /// # Errors
+    /// If the file is too large, or cannot be written. The text is for people here: it says what there is on this machine.
+    pub(super) fn open(into: &Path, offer: Offer, rules: Rules) -> anyhow::Result<Self> {
+        let size = offer.size;
+        ensure!(
+            size <= rules.max_size,
+            "the file has {size} bytes, more than {} are not taken: allow more with --max-size",
+            rules.max_size
+        );
+        let name = name_here(&offer.name);
         let digits = hex(&offer.digest);
-        let part = into.join(format!("{}.{}.part", offer.name, &digits[..SHOWN_DIGITS]));
-        let shown = path.display();
-        if path.exists() {
-            let (digest, size) = digest(&mut File::open(&path)?)?;
-            let is_same = <[u8; 32]>::from(digest.clone().finalize()) == offer.digest;
-            ensure!(
-                is_same,
-                "{shown} exists and is another file: move it away, or choose another directory with --into"
-            );
-            return Ok(Self {
-                offer,
-                path,
-                part,
-                file: None,
-                digest,
-                received: size,
-            });
-        }
+        let part = into.join(format!("{name}.{}.part", &digits[..SHOWN_DIGITS]));
+        let path = match free_or_same(into, &name, &offer, rules)? {
+            Place::Free(path) => path,
+            Place::Same(path, digest) => {
+                return Ok(Self {
+                    received: size,
+                    offer,
+                    path,
+                    part,
+                    file: None,
+                    digest,
+                });
+            }
+        };
+        ensure!(
+            is_file_or_none(&part),
+            "{} is no file: move it away",
+            part.display()
+        );
         let open = OpenOptions::new()
             .read(true)
             .append(true)
@@ -120,9 +141,17 @@ impl Incoming {
             .open(&part);
         let mut file = open.with_context(|| format!("cannot write {}", part.display()))?;
         let (mut found, mut received) = digest(&mut file)?;
-        if received > offer.size {
+        if received > size || !rules.is_known {
             file.set_len(0)?;
             (found, received) = (Sha256::new(), 0);
+        }
+        if let Some(free) = free_space(into).filter(|free| size - received > *free) {
+            if received == 0 {
+                fs::remove_file(&part)?;
+            }
+            bail!(
+                "the file has {size} bytes, and {free} are free here: choose another directory with --into"
+            );
         }
         Ok(Self {
             offer,
@@ -176,9 +205,86 @@ impl Incoming {
     }
 }
 
+/// Where a file is put.
+enum Place {
+    Free(PathBuf),
+    /// It is there already, with this digest.
+    Same(PathBuf, Sha256),
+}
+
+/// Returns the path of `name`, or of `name (2)` and so on where other files have it. Strangers never learn that their file is here.
+fn free_or_same(into: &Path, name: &str, offer: &Offer, rules: Rules) -> anyhow::Result<Place> {
+    let (stem, extension) = match name.rsplit_once('.') {
+        Some((stem, extension)) => (stem, format!(".{extension}")),
+        None => (name, String::new()),
+    };
+    for number in 1..=MAX_NUMBERED {
+        let path = match number {
+            1 => into.join(name),
+            number => into.join(format!("{stem} ({number}){extension}")),
+        };
+        let Ok(about) = fs::symlink_metadata(&path) else {
+            return Ok(Place::Free(path));
+        };
+        if rules.is_known && about.is_file() && about.len() == offer.size {
+            let (digest, _) = digest(&mut File::open(&path)?)?;
+            if <[u8; 32]>::from(digest.clone().finalize()) == offer.digest {
+                return Ok(Place::Same(path, digest));
+            }
+        }
+    }
+    bail!("there are {MAX_NUMBERED} files of this name: choose another directory with --into")
+}
+
+/// Returns a file's name as it can be on any machine: what is reserved, invisible or turns the direction of writing becomes `_`.
+fn name_here(name: &str) -> String {
+    let is_reserved = |character: char| r#"<>:"|?*/\"#.contains(character);
+    let replace = |character| match is_harmful(character) || is_reserved(character) {
+        true => '_',
+        false => character,
+    };
+    let mut here: String = name.chars().map(replace).collect();
+    if here.ends_with(['.', ' ']) {
+        here.pop();
+        here.push('_');
+    }
+    let stem = here.split('.').next().unwrap_or_default();
+    let stem = stem.trim_end().to_ascii_uppercase();
+    let is_numbered = |device: &str| {
+        let number = stem.strip_prefix(device);
+        number.is_some_and(|it| it.len() == 1 && it.bytes().all(|it| it.is_ascii_digit()))
+    };
+    let is_device =
+        ["CON", "PRN", "AUX", "NUL"].contains(&&*stem) || is_numbered("COM") || is_numbered("LPT");
+    if is_device {
+        here.insert(0, '_');
+    }
+    here
+}
+
+fn is_file_or_none(path: &Path) -> bool {
+    fs::symlink_metadata(path).map_or(true, |about| about.is_file())
+}
+
+/// Returns the octets that this user may still write into a directory, where the system says so.
+#[cfg(unix)]
+fn free_space(directory: &Path) -> Option<u64> {
+    let space = rustix::fs::statvfs(directory).ok()?;
+    Some(space.f_bavail.saturating_mul(space.f_frsize))
+}
+#[cfg(not(unix))]
+const fn free_space(_: &Path) -> Option<u64> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const KNOWN: Rules = Rules {
+        max_size: 1 << 20,
+        is_known: true,
+    };
 
     fn give(directory: &Path, content: &[u8]) -> Outgoing {
         let path = directory.join("a.bin");
@@ -192,11 +298,11 @@ mod tests {
         let content: Vec<u8> = (0..200_000_u32).map(|at| (at / 3) as u8).collect();
         let mut outgoing = give(from.path(), &content);
         let offer = outgoing.offer.clone();
-        let mut first = Incoming::open(to.path(), offer.clone()).unwrap();
+        let mut first = Incoming::open(to.path(), offer.clone(), KNOWN).unwrap();
         outgoing.go_to(0).unwrap();
         first.write(&outgoing.read(70_000).unwrap()).unwrap();
         drop(first);
-        let mut second = Incoming::open(to.path(), offer.clone()).unwrap();
+        let mut second = Incoming::open(to.path(), offer.clone(), KNOWN).unwrap();
         assert_eq!(second.received(), 70_000);
         outgoing.go_to(second.received()).unwrap();
         while !second.is_complete() {
@@ -210,7 +316,7 @@ mod tests {
             "no part is left"
         );
         // Once more: it is here.
-        let again = Incoming::open(to.path(), offer).unwrap();
+        let again = Incoming::open(to.path(), offer, KNOWN).unwrap();
         assert!(again.is_complete() && again.finish().is_ok());
     }
 
@@ -218,15 +324,90 @@ mod tests {
     fn another_file_is_neither_kept_nor_overwritten() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let offer = give(from.path(), b"right").offer;
-        let mut incoming = Incoming::open(to.path(), offer.clone()).unwrap();
+        let mut incoming = Incoming::open(to.path(), offer.clone(), KNOWN).unwrap();
         incoming.write(b"wrong").unwrap();
         assert!(incoming.is_complete());
         let error = incoming.finish().unwrap_err().to_string();
         assert!(error.contains("SHA-256"), "{error}");
         assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
         fs::write(to.path().join("a.bin"), "mine").unwrap();
-        let error = Incoming::open(to.path(), offer).err().unwrap().to_string();
-        assert!(error.contains("--into"), "{error}");
+        for expected in ["a (2).bin", "a (2).bin"] {
+            let mut incoming = Incoming::open(to.path(), offer.clone(), KNOWN).unwrap();
+            if !incoming.is_complete() {
+                incoming.write(b"right").unwrap();
+            }
+            assert_eq!(incoming.finish().unwrap(), to.path().join(expected));
+        }
         assert_eq!(fs::read(to.path().join("a.bin")).unwrap(), b"mine");
+    }
+
+    /// To a stranger, neither what is whole nor what is there in part shows.
+    #[test]
+    fn strangers_do_not_learn_what_is_here() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let offer = give(from.path(), b"right").offer;
+        let stranger = Rules {
+            is_known: false,
+            ..KNOWN
+        };
+        let mut part = Incoming::open(to.path(), offer.clone(), KNOWN).unwrap();
+        part.write(b"rig").unwrap();
+        drop(part);
+        let mut incoming = Incoming::open(to.path(), offer.clone(), stranger).unwrap();
+        assert_eq!(incoming.received(), 0);
+        incoming.write(b"right").unwrap();
+        assert_eq!(incoming.finish().unwrap(), to.path().join("a.bin"));
+        let again = Incoming::open(to.path(), offer, stranger).unwrap();
+        assert_eq!(again.received(), 0);
+    }
+
+    #[test]
+    fn files_that_are_too_large_are_refused() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut offer = give(from.path(), b"right").offer;
+        for (size, max_size, why) in [
+            (KNOWN.max_size + 1, KNOWN.max_size, "--max-size"),
+            (1 << 60, u64::MAX, "are free here"),
+        ] {
+            offer.size = size;
+            let rules = Rules { max_size, ..KNOWN };
+            let error = Incoming::open(to.path(), offer.clone(), rules);
+            let error = error.err().unwrap().to_string();
+            assert!(error.contains(why), "{error}");
+            assert_eq!(fs::read_dir(to.path()).unwrap().count(), 0);
+        }
+    }
+
+    #[test]
+    fn names_are_replaced_where_they_would_harm() {
+        for (name, here) in [
+            ("holiday 1.jpg", "holiday 1.jpg"),
+            ("a\u{1b}[2J\n.txt", "a_[2J_.txt"),
+            ("\u{202e}fdp.exe", "_fdp.exe"),
+            ("a:b?.txt", "a_b_.txt"),
+            ("a. ", "a._"),
+            ("con.txt", "_con.txt"),
+            ("COM1", "_COM1"),
+            ("COM10", "COM10"),
+            ("contract.pdf", "contract.pdf"),
+        ] {
+            assert_eq!(name_here(name), here);
+        }
+    }
+
+    /// To open a pipe for reading would wait for ever.
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_given() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let folder = directory.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        for path in [pipe, folder, PathBuf::from("/dev/null")] {
+            let error = Outgoing::open(&path).err().unwrap().to_string();
+            assert!(error.contains("is no file"), "{error}");
+        }
     }
 }

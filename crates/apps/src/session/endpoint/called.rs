@@ -80,7 +80,9 @@ impl Endpoint {
             return Ok(half_open.answer.wire().clone());
         }
         self.check_novelty(id, &knock)?;
-        let is_paid = knock.incoming.pattern == Pattern::Ik && !self.may_decrypt(now.monotonic);
+        let limits = self.config.limits;
+        let is_paid = knock.incoming.pattern == Pattern::Ik
+            && !(self.decrypted).take(now.monotonic, limits.max_decrypted);
         if is_paid {
             self.check_stranger(now.monotonic, &knock, interest)?;
         }
@@ -93,7 +95,10 @@ impl Endpoint {
             }
             peeked => peeked?,
         };
-        let known = static_key.filter(|it| self.known.contains(it));
+        let max = (limits.max_known_setups_per_key, limits.max_known_setups);
+        let known = static_key
+            .filter(|it| self.known.contains(it))
+            .filter(|it| self.known_setups.take_of(now.monotonic, *it, max));
         if known.is_none() && !is_paid {
             self.check_stranger(now.monotonic, &knock, interest)?;
         }
@@ -349,14 +354,5 @@ impl Endpoint {
         calls
             .filter(|it| !matches!(it.stage, Stage::Refusing { .. }))
             .count()
-    }
-
-    /// Whether one more static key may be decrypted in this second.
-    fn may_decrypt(&mut self, now: Instant) -> bool {
-        let second = now.since(Instant::ZERO).as_secs();
-        let (last, count) = self.decrypted;
-        let count = if last == second { count + 1 } else { 1 };
-        self.decrypted = (second, count);
-        count <= self.config.limits.max_decrypted
     }
 }

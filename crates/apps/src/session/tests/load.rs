@@ -218,3 +218,27 @@ fn a_stranger_has_time_to_confirm() {
     let first = pipe.events[B].first().map(|it| it.0);
     assert_eq!(first, Some(at(2_500)));
 }
+
+/// A known peer that sets up calls by the hundred is answered four times a second, and then solves puzzles as a stranger does: those
+/// whose key was admitted once cannot have more computed than others.
+#[test]
+fn a_known_peer_has_its_share() {
+    let mut pipe = Pipe::new(Flow::VOICE);
+    let call = pipe.connect();
+    pipe.with_end(A, |end, now| end.close(now, call, ""));
+    pipe.run_for(Duration::from_secs(10));
+    let before = *pipe.ends[B].counters();
+    for _ in 0..300 {
+        let now = both(pipe.now);
+        pipe.ends[A].call(now, "/bob/talk".parse().unwrap(), Trust::FirstUse);
+        while let Some(output) = pipe.ends[A].poll_output() {
+            if let Output::Send(frame) = output {
+                pipe.ends[B].handle_frame(now, frame);
+            }
+        }
+        pipe.now += ms(1);
+    }
+    let after = pipe.ends[B].counters();
+    assert_eq!(after.answered - before.answered, 4 + 20);
+    assert_eq!(after.refused[Refusal::Unsolved], 300 - 24);
+}

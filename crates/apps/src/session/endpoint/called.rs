@@ -102,8 +102,7 @@ impl Endpoint {
         if known.is_none() && !is_paid {
             self.check_stranger(now.monotonic, &knock, interest)?;
         }
-        self.make_room(known.as_ref())?;
-        Ok(self.open_by_half(now, id, knock, (interest.name().clone(), known.is_some()))?)
+        Ok(self.open_by_half(now, id, knock, (interest.name().clone(), known))?)
     }
 
     /// Lets a stranger through, or has it solve a puzzle.
@@ -177,7 +176,7 @@ impl Endpoint {
         now: Now,
         id: CallId,
         knock: Knock,
-        (name, is_known): (Name, bool),
+        (name, known): (Name, Option<[u8; KEY]>),
     ) -> Result<Bytes, Refused> {
         let Knock {
             caller, incoming, ..
@@ -194,6 +193,8 @@ impl Endpoint {
                 Some((peer, introduced.keys))
             }
         };
+        // Only now is it the known peer's, if it claims to be: nobody else displaces its half-open calls.
+        self.make_room(known.as_ref())?;
         let wire = packet.wire().clone();
         let half_open = HalfOpen {
             confirmation: names::confirmation(&names::packets(&caller, id)),
@@ -202,14 +203,14 @@ impl Endpoint {
             seed,
             answer: packet,
             peer,
-            is_known,
+            is_known: known.is_some(),
             requested: (now.monotonic, 0),
             is_expected: false,
             until: now.monotonic + self.config.setup_timeout,
             early: Vec::new(),
         };
         self.half_open.insert(id, half_open);
-        self.remembered[usize::from(is_known)].insert(ephemeral);
+        self.remembered[usize::from(known.is_some())].insert(ephemeral);
         self.counters.answered += 1;
         Ok(wire)
     }

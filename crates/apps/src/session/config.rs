@@ -106,6 +106,12 @@ pub struct SetupLimits {
     /// Zero bits of the easiest puzzle, 22 at most: each bit doubles the callers' work.
     #[default(12)]
     pub min_difficulty: u8,
+    /// Set-ups of known peers that are answered in a second; beyond, they are as strangers.
+    #[default(200)]
+    pub max_known_setups: u32,
+    /// Of those, how many of one static key.
+    #[default(4)]
+    pub max_known_setups_per_key: u32,
     /// First messages whose static key is decrypted in a second, for a Diffie–Hellman exchange each; beyond, callers that are known
     /// have to solve a puzzle, too.
     #[default(4_000)]

@@ -4,6 +4,7 @@ mod call;
 mod called;
 mod calling;
 mod events;
+mod rates;
 mod renewal;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -29,6 +30,7 @@ use crate::{Application, Now, Output, face};
 use call::{Call, HalfOpen, Stage};
 use calling::Calling;
 pub use events::{End, EndpointCounters, Event, Full, NoCall};
+use rates::Rates;
 
 /// Lifetime of the Interests of a set-up.
 const SETUP_LIFETIME: Duration = Duration::from_secs(2);
@@ -53,8 +55,9 @@ pub struct Endpoint {
     /// Ephemeral keys of set-ups that were answered: of strangers, and of known peers, which strangers do not displace.
     remembered: [Remembered; 2],
     gate: Gate,
-    /// Second in which a static key was decrypted last, and how many were.
-    decrypted: (u64, u32),
+    /// Static keys that were decrypted, and set-ups of known peers.
+    decrypted: Rates,
+    known_setups: Rates,
     /// When a stranger was reported last.
     refused_at: Option<Instant>,
     frames: VecDeque<Bytes>,
@@ -99,7 +102,8 @@ impl Endpoint {
             known,
             remembered: [(); 2].map(|()| Remembered::new(config.limits.max_remembered)),
             gate: Gate::new(secrets.draw(), limits),
-            decrypted: (0, 0),
+            decrypted: Rates::default(),
+            known_setups: Rates::default(),
             secrets,
             refused_at: None,
             frames: VecDeque::new(),

@@ -71,6 +71,7 @@ impl Search {
     /// # Errors
     /// If too many were tried.
     pub(super) fn advance(&mut self, steps: &mut u64) -> Result<Option<Solution>, TooHard> {
+        *steps += SLICE;
         for number in self.next..self.next + SLICE {
             let solution = Solution {
                 seed: self.puzzle.seed,
@@ -81,7 +82,6 @@ impl Search {
             }
         }
         self.next += SLICE;
-        *steps += SLICE;
         if *steps >= MAX_STEPS {
             return Err(TooHard);
         }
@@ -125,8 +125,8 @@ pub(super) struct Gate {
     free: u32,
     solutions: u32,
     solved: u32,
-    /// Difficulty now, and in the two seconds before.
-    difficulties: [u8; 3],
+    /// Difficulty now, and in the second before, which still counts.
+    difficulties: [u8; 2],
 }
 
 impl Gate {
@@ -142,7 +142,7 @@ impl Gate {
             free: 0,
             solutions: 0,
             solved: 0,
-            difficulties: [limits.min_difficulty; 3],
+            difficulties: [limits.min_difficulty; 2],
         }
     }
 
@@ -183,24 +183,26 @@ impl Gate {
         is_current && least.is_some_and(|least| it.difficulty(ephemeral) >= *least)
     }
 
-    /// Twice as many solutions as are let through without a puzzle make the next puzzles harder by one bit, four times as many by
-    /// two; fewer than half make them easier.
+    /// More solutions than are let through without a puzzle make the next ones harder by one bit, and each doubling beyond by one
+    /// more; fewer than half make them easier.
     fn advance(&mut self, now: Instant) {
         let second = now.since(Instant::ZERO).as_secs();
         while self.second < second {
             let limit = self.limits.free.max(1);
-            let [last, before, _] = self.difficulties;
+            let [last, before] = self.difficulties;
             let next = if self.solutions > limit {
-                let doublings = (self.solutions / limit).ilog2().max(1);
-                last.saturating_add(doublings as u8).min(MAX_DIFFICULTY)
+                // Solutions of the second before count, too: what is asked now may have had no effect yet.
+                let doublings = (self.solutions / limit).ilog2().max(1) as u8;
+                let enough = last.min(before).saturating_add(doublings);
+                enough.max(last).min(MAX_DIFFICULTY)
             } else if self.solutions * 2 < limit {
                 last.saturating_sub(1).max(self.limits.min_difficulty)
             } else {
                 last
             };
-            self.difficulties = [next, last, before];
+            self.difficulties = [next, last];
             (self.free, self.solutions, self.solved) = (0, 0, 0);
-            let is_settled = self.difficulties == [self.limits.min_difficulty; 3];
+            let is_settled = self.difficulties == [self.limits.min_difficulty; 2];
             self.second = if is_settled { second } else { self.second + 1 };
         }
     }
@@ -308,11 +310,54 @@ mod tests {
         assert_eq!(full, 6);
         let difficulty = |gate: &mut Gate, time| asked(gate, at(time), [99; 32]).difficulty;
         assert_eq!(difficulty(&mut gate, 1_000), 9);
-        // What was asked before counts for two seconds more.
-        assert_eq!(gate.difficulties, [9, 6, 6]);
+        // What was asked before counts for a second more.
+        assert_eq!(gate.difficulties, [9, 6]);
         assert_eq!(difficulty(&mut gate, 3_000), 7);
         assert_eq!(difficulty(&mut gate, 4_000), 6);
         assert_eq!(difficulty(&mut gate, 1_000_000_000), 6);
+    }
+
+    /// Attackers who compute 30 000 digests a second, and honest callers with a fresh set-up each: within three seconds so few of the
+    /// attackers' solutions count that a caller who solves the puzzle of now is admitted.
+    #[test]
+    fn attackers_that_solve_price_themselves_out() {
+        let limits = Limits {
+            free: 2,
+            solved: 10,
+            min_difficulty: 4,
+        };
+        let mut gate = Gate::new(Zeroizing::new([1; 32]), limits);
+        let mut admitted = Vec::new();
+        for second in 0..6_u64 {
+            let mut digests = 30_000_u64;
+            let mut number = 0_u64;
+            let mut key = [second as u8; 32];
+            while digests > 0 {
+                // Spread over the second, all before the honest caller.
+                let now = at(second * 1_000 + 900);
+                number += 1;
+                key[..8].copy_from_slice(&number.to_be_bytes());
+                let puzzle = Puzzle {
+                    seed: gate.seed(epoch(now)),
+                    difficulty: gate.difficulties.iter().copied().min().unwrap_or(0),
+                };
+                let solution = solved(puzzle, key);
+                digests = digests.saturating_sub(solution.number + 1);
+                gate.judge(now, &key, Some(&solution));
+            }
+            let (now, key) = (at(second * 1_000 + 950), [200 + second as u8; 32]);
+            gate.judge(now, &key, None);
+            let puzzle = Puzzle {
+                seed: gate.seed(epoch(now)),
+                difficulty: gate.difficulties[0],
+            };
+            let solution = solved(puzzle, key);
+            admitted.push(gate.judge(now, &key, Some(&solution)) == Verdict::Admitted);
+        }
+        assert!(
+            !admitted[0] && admitted[3] && admitted[4] && admitted[5],
+            "{admitted:?}"
+        );
     }
 
     #[test]

@@ -80,7 +80,9 @@ impl Endpoint {
             return Ok(half_open.answer.wire().clone());
         }
         self.check_novelty(id, &knock)?;
-        let is_paid = knock.incoming.pattern == Pattern::Ik && !self.may_decrypt(now.monotonic);
+        let limits = self.config.limits;
+        let is_paid = knock.incoming.pattern == Pattern::Ik
+            && !(self.decrypted).take(now.monotonic, limits.max_decrypted);
         if is_paid {
             self.check_stranger(now.monotonic, &knock, interest)?;
         }
@@ -93,12 +95,14 @@ impl Endpoint {
             }
             peeked => peeked?,
         };
-        let known = static_key.filter(|it| self.known.contains(it));
+        let max = (limits.max_known_setups_per_key, limits.max_known_setups);
+        let known = static_key
+            .filter(|it| self.known.contains(it))
+            .filter(|it| self.known_setups.take_of(now.monotonic, *it, max));
         if known.is_none() && !is_paid {
             self.check_stranger(now.monotonic, &knock, interest)?;
         }
-        self.make_room(known.as_ref())?;
-        Ok(self.open_by_half(now, id, knock, (interest.name().clone(), known.is_some()))?)
+        Ok(self.open_by_half(now, id, knock, (interest.name().clone(), known))?)
     }
 
     /// Lets a stranger through, or has it solve a puzzle.
@@ -172,7 +176,7 @@ impl Endpoint {
         now: Now,
         id: CallId,
         knock: Knock,
-        (name, is_known): (Name, bool),
+        (name, known): (Name, Option<[u8; KEY]>),
     ) -> Result<Bytes, Refused> {
         let Knock {
             caller, incoming, ..
@@ -189,6 +193,8 @@ impl Endpoint {
                 Some((peer, introduced.keys))
             }
         };
+        // Only now is it the known peer's, if it claims to be: nobody else displaces its half-open calls.
+        self.make_room(known.as_ref())?;
         let wire = packet.wire().clone();
         let half_open = HalfOpen {
             confirmation: names::confirmation(&names::packets(&caller, id)),
@@ -197,14 +203,14 @@ impl Endpoint {
             seed,
             answer: packet,
             peer,
-            is_known,
+            is_known: known.is_some(),
             requested: (now.monotonic, 0),
             is_expected: false,
             until: now.monotonic + self.config.setup_timeout,
             early: Vec::new(),
         };
         self.half_open.insert(id, half_open);
-        self.remembered[usize::from(is_known)].insert(ephemeral);
+        self.remembered[usize::from(known.is_some())].insert(ephemeral);
         self.counters.answered += 1;
         Ok(wire)
     }
@@ -350,14 +356,5 @@ impl Endpoint {
         calls
             .filter(|it| !matches!(it.stage, Stage::Refusing { .. }))
             .count()
-    }
-
-    /// Whether one more static key may be decrypted in this second.
-    fn may_decrypt(&mut self, now: Instant) -> bool {
-        let second = now.since(Instant::ZERO).as_secs();
-        let (last, count) = self.decrypted;
-        let count = if last == second { count + 1 } else { 1 };
-        self.decrypted = (second, count);
-        count <= self.config.limits.max_decrypted
     }
 }

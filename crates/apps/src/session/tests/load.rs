@@ -154,9 +154,9 @@ fn who_is_new_is_in_for_a_puzzle() {
     }
 }
 
-/// Whoever claims Alice's static key, which is no secret to those she called, has nothing that opens a call, and displaces nobody.
+/// Whoever recorded Alice's set-ups of before has nothing that opens a call, and displaces nobody.
 #[test]
-fn a_claimed_key_displaces_nobody() {
+fn replays_displace_nobody() {
     let mut pipe = Pipe::new(Flow::VOICE);
     let call = pipe.connect();
     pipe.with_end(A, |end, now| end.close(now, call, ""));
@@ -217,4 +217,73 @@ fn a_stranger_has_time_to_confirm() {
     assert_eq!(pipe.ends[B].counters().established, 1);
     let first = pipe.events[B].first().map(|it| it.0);
     assert_eq!(first, Some(at(2_500)));
+}
+
+/// A known peer that sets up calls by the hundred is answered four times a second, and then solves puzzles as a stranger does: those
+/// whose key was admitted once cannot have more computed than others.
+#[test]
+fn a_known_peer_has_its_share() {
+    let mut pipe = Pipe::new(Flow::VOICE);
+    let call = pipe.connect();
+    pipe.with_end(A, |end, now| end.close(now, call, ""));
+    pipe.run_for(Duration::from_secs(10));
+    let before = *pipe.ends[B].counters();
+    for _ in 0..300 {
+        let now = both(pipe.now);
+        pipe.ends[A].call(now, "/bob/talk".parse().unwrap(), Trust::FirstUse);
+        while let Some(output) = pipe.ends[A].poll_output() {
+            if let Output::Send(frame) = output {
+                pipe.ends[B].handle_frame(now, frame);
+            }
+        }
+        pipe.now += ms(1);
+    }
+    let after = pipe.ends[B].counters();
+    assert_eq!(after.answered - before.answered, 4 + 20);
+    assert_eq!(after.refused[Refusal::Unsolved], 300 - 24);
+}
+
+/// Whoever claims Alice's static key, which those she called know, displaces no half-open call of hers: the rest of such a message is
+/// not sealed with her secret.
+#[test]
+fn a_claimed_key_displaces_nobody() {
+    let mut pipe = Pipe::with(|config| config.limits.max_half_open_per_key = 1);
+    let call = pipe.connect();
+    pipe.with_end(A, |end, now| end.close(now, call, ""));
+    pipe.run_for(Duration::from_secs(10));
+    let before = *pipe.ends[B].counters();
+    // Messages of hers that never arrived, with another end.
+    let mut claims = Vec::new();
+    for _ in 0..3 {
+        let now = both(pipe.now);
+        pipe.ends[A].call(now, "/bob/talk".parse().unwrap(), Trust::FirstUse);
+        let outputs = core::iter::from_fn(|| pipe.ends[A].poll_output());
+        let frames = outputs.filter_map(|it| match it {
+            Output::Send(frame) => packet(&frame),
+            Output::Event(_) => None,
+        });
+        let Some(Packet::Interest(interest)) = frames.last() else {
+            panic!("no call");
+        };
+        let mut parameters = interest.parameters().unwrap().to_vec();
+        *parameters.last_mut().unwrap() ^= 1;
+        let name: Name = "/bob/talk/call/alice/talk".parse().unwrap();
+        let claim = Interest::builder(name).parameters(parameters);
+        claims.push(claim.build(Nonce([1; 4])).wire().clone());
+    }
+    pipe.call();
+    pipe.run_for(ms(30));
+    for claim in claims {
+        pipe.inject(B, claim);
+    }
+    pipe.run_for(ms(100));
+    let after = pipe.ends[B].counters();
+    assert_eq!(
+        after.refused[Refusal::Changed] - before.refused[Refusal::Changed],
+        3
+    );
+    assert_eq!(
+        (after.evicted, after.established),
+        (0, before.established + 1)
+    );
 }

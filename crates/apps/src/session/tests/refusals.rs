@@ -75,7 +75,10 @@ fn message(octets: &Bytes) -> Bytes {
 
 /// Two endpoints that know each other's static keys.
 fn acquainted() -> [Endpoint; 2] {
-    let mut pipe = Pipe::new(Flow::interactive());
+    let mut pipe = Pipe::with(|config| {
+        config.limits.max_known_setups = 10_000;
+        config.limits.max_known_setups_per_key = 10_000;
+    });
     let call = pipe.connect();
     pipe.with_end(A, |end, now| end.close(now, call, ""));
     pipe.run_for(Duration::from_secs(10));

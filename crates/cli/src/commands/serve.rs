@@ -1,6 +1,7 @@
 //! `namecast serve`: whatever others push here is published, each stream under a name of its own.
 
 mod described;
+mod limits;
 mod outlet;
 mod publication;
 #[cfg(feature = "srt")]
@@ -10,14 +11,17 @@ mod whip;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, bail};
 use clap::Args;
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
+use namecast_net::log_limit::LeftOut;
 use namecast_net::web::{ANY_ORIGIN, is_origin};
 use namecast_packet::Name;
+use namecast_units::LogLimit;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -29,7 +33,7 @@ use crate::arguments::{Encoding, Keys, PagePort};
 use crate::push::rtmp::RtmpListener;
 #[cfg(feature = "srt")]
 use crate::push::srt::SrtListener;
-use crate::push::{Event, Gate};
+use crate::push::{Event, Gate, Refusal};
 use crate::supervision::ListenerState;
 use crate::telemetry::{Observation, Reporter, Telemetry, tables};
 use outlet::Outlet;
@@ -61,6 +65,9 @@ pub struct Serve {
     /// The same, as the first line of a file.
     #[arg(long = "key-file", value_name = "FILE")]
     pub push_key_file: Option<PathBuf>,
+    /// What a push may cost.
+    #[command(flatten)]
+    pub limits: limits::PushLimits,
     /// How it is published.
     #[command(flatten)]
     pub encoding: Encoding,
@@ -101,7 +108,8 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     let mut teller = Teller::new(&arguments.run);
     let key = key(&arguments)?;
     check_key(&arguments, key.as_deref())?;
-    let (gate, mut events) = Gate::new(arguments.prefix.clone(), key.as_deref());
+    let limits = arguments.limits.limits();
+    let (gate, mut events) = Gate::limited(arguments.prefix.clone(), key.as_deref(), limits);
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, &gate, &mut stats).await?;
     let listeners = Listeners::bind(&arguments, &gate, &stats.telemetry()).await?;
@@ -115,6 +123,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                 Event::Pushed(pushed) => {
                     let publication = Publication {
                         place: outlet.place(pushed.admitted.name()),
+                        gate: gate.clone(),
                         encoding: arguments.encoding.clone(),
                         keys: arguments.keys.clone(),
                         takes_over: arguments.take_over,
@@ -124,7 +133,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                     publications.spawn(publication.run(pushed));
                 }
                 Event::Noted { name, sentence } => teller.tell(&Told::trouble(&name.to_string(), &sentence))?,
-                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string()))?,
+                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why))?,
             },
             Some(sentence) = sentences.recv() => teller.tell(&sentence)?,
             Some(_) = publications.join_next() => {}
@@ -263,9 +272,12 @@ fn not_had(option: &str, address: SocketAddr) -> String {
     format!("cannot listen on {address}: choose another address with --{option}, or --{option} off")
 }
 
-/// Something that happened to a stream: a sentence for people, and an object for programs.
+/// Something that happened to a stream: a sentence for people, and an object for programs. One a second of those alike is told, as
+/// strangers cause them.
 #[derive(Debug)]
 struct Told {
+    /// Kind of the event, and the stream or the reason that it is about.
+    reason: (&'static str, String),
     sentence: String,
     object: Value,
 }
@@ -273,15 +285,18 @@ struct Told {
 impl Told {
     fn trouble(name: &str, what: &str) -> Self {
         Self {
+            reason: ("trouble", format!("{name}: {what}")),
             sentence: format!("{name}: {what}"),
             object: json!({ "event": "trouble", "name": name, "what": what }),
         }
     }
 
-    fn refused(protocol: &str, from: &str, why: &str) -> Self {
+    fn refused(protocol: &str, from: &str, refusal: &Refusal) -> Self {
+        let (reason, why) = (refusal.reason(), refusal.to_string());
         Self {
+            reason: ("refused", reason.to_owned()),
             sentence: format!("{protocol} from {from} refused: {why}"),
-            object: json!({ "event": "refused", "protocol": protocol, "from": from, "why": why }),
+            object: json!({ "event": "refused", "protocol": protocol, "from": from, "reason": reason, "why": why }),
         }
     }
 }
@@ -290,6 +305,8 @@ impl Told {
 struct Teller {
     progress: ProgressLine,
     json: bool,
+    limit: LogLimit<(&'static str, String)>,
+    begun: Instant,
 }
 
 impl Teller {
@@ -297,11 +314,18 @@ impl Teller {
         Self {
             progress: ProgressLine::new(!run.quiet && !run.json),
             json: run.json && !run.quiet,
+            limit: LogLimit::new(),
+            begun: Instant::now(),
         }
     }
 
     fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
-        self.progress.say(&told.sentence);
+        let reason = told.reason.clone();
+        let Some(left_out) = self.limit.admit(self.begun.elapsed(), reason) else {
+            return Ok(());
+        };
+        let end = LeftOut(left_out);
+        self.progress.say(&format!("{}{end}", told.sentence));
         self.print(&told.object)
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{LinkCounters, LinkDrop, ListenerId, next_number};
+use crate::log_limit;
 use crate::node::{Command, LinkEnd, ListenError, ListenerEntry, NewFace, Node, SessionEnd};
 use crate::web::{Refusal, Visitor};
 use crate::{FaceUri, NodeConfig};
@@ -81,7 +82,9 @@ impl Door {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
+                        if let Some(left_out) = log_limit::admit("accept") {
+                            tracing::warn!(%error, "cannot accept a connection{left_out}");
+                        }
                         tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }

@@ -43,6 +43,9 @@ pub(crate) fn damaged(
     octets
 }
 
+/// Environment variable with the number of damaged copies of each seed, for longer runs.
+const COPIES_VARIABLE: &str = "NAMECAST_DAMAGED_COPIES";
+
 /// Runs `body` on each seed of `target`, and on so many damaged copies of each. The first octet of a seed says what it is: there
 /// must be some of each of `kinds`.
 pub(crate) fn harm_nothing(
@@ -54,6 +57,8 @@ pub(crate) fn harm_nothing(
 ) {
     let mut random = Random::from_seed(11);
     let seeds = seeds(target);
+    let wished = std::env::var(COPIES_VARIABLE).ok();
+    let copies = wished.and_then(|it| it.parse().ok()).unwrap_or(copies);
     for kind in 0..kinds {
         let is_there = seeds.iter().any(|seed| seed.first() == Some(&kind));
         assert!(is_there, "{target} {kind}");

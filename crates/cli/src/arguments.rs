@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use namecast_command::number;
+use namecast_media::ingest::Limits;
 use namecast_media::ingest::codec::{VideoCodec, made_by};
 use namecast_media::ingest::ladder::{LadderWish, PictureSize};
 use namecast_media::ingest::source::Input;
@@ -29,6 +30,9 @@ pub struct Media {
     /// Start files again at their end.
     #[arg(long = "loop")]
     pub looped: bool,
+    /// Bounds of inputs that strangers send.
+    #[arg(skip)]
+    pub limits: Option<Limits>,
     /// Files that hold the rungs of one video, encoded already: they are copied, and no picture is encoded. As many frames a
     /// second and between key frames in all, none that refers to a later one.
     #[arg(long, value_delimiter = ',', value_name = "FILE,FILE,…", conflicts_with_all = ["input", "ladder", "codec", "encoder", "fps", "gop", "size", "channels"])]

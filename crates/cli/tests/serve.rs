@@ -356,6 +356,47 @@ fn whoever_may_not_push_hears_why_and_disturbs_nobody() {
     UdpSocket::bind(server.srt_socket()).unwrap();
 }
 
+/// A push of 1280×720 at 25 fps by RTMP, which the encoder hears, and by SRT.
+#[test]
+fn pushes_that_cost_too_much_end() {
+    for (limit, counter, sentence) in [
+        (
+            "--max-picture 1280x640",
+            "refused_picture",
+            "its pictures have 1280x720 pixels, more than 1280x640",
+        ),
+        (
+            "--max-fps 2",
+            "refused_frame_rate",
+            "it has more than 2 pictures per second",
+        ),
+        (
+            "--max-bitrate 100k",
+            "refused_bitrate",
+            "it has more than 100.0 kbit/s",
+        ),
+    ] {
+        let server = Server::start_with(&format!("--ladder copy {limit}"));
+        let _srt = Pusher::start(&format!("{}srt?key=s3cret", server.srt));
+        let ended = server.event("ended", "/srt");
+        let why = ended["why"].as_str().unwrap();
+        assert!(why.contains(sentence), "{why}");
+        let rtmp = Pusher::start(&format!("{}cam?key=s3cret", server.rtmp));
+        if counter == "refused_picture" {
+            let said = rtmp.refused();
+            assert!(said.contains(sentence), "{said}");
+        } else {
+            let ended = server.event("ended", "/cam");
+            let why = ended["why"].as_str().unwrap();
+            assert!(why.contains(sentence), "{why}");
+        }
+        until(counter, || {
+            server.counter(counter).filter(|&count| count >= 2)
+        });
+        assert_eq!(server.counter("malformed"), Some(0));
+    }
+}
+
 /// A push ends while somebody else publishes its name through the forwarder, and so does another publisher of what is pushed.
 #[test]
 fn a_name_has_one_publisher() {

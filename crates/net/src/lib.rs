@@ -26,6 +26,7 @@ mod host;
 mod interface;
 mod key_store;
 mod link;
+pub mod log_limit;
 mod mac_address;
 pub mod management;
 mod node;

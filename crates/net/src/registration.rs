@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::drive::{Handle, drive};
 use crate::key_store;
+use crate::log_limit;
 use crate::management::addressee;
 use crate::node::{LinkState, NewFace, Node, NodeError};
 
@@ -233,11 +234,15 @@ impl Running {
         let (prefix, face) = (&self.prefix, self.neighbour.face);
         match event {
             RegistrationEvent::State(new) => {
-                tracing::info!(%prefix, %face, state = ?new, "registration");
+                if let Some(left_out) = log_limit::admit("registration") {
+                    tracing::info!(%prefix, %face, state = ?new, "registration{left_out}");
+                }
                 state.send_replace(new);
             }
             RegistrationEvent::Announced(outcome) => {
-                tracing::info!(%prefix, %face, ?outcome, "announcement");
+                if let Some(left_out) = log_limit::admit("announcement") {
+                    tracing::info!(%prefix, %face, ?outcome, "announcement{left_out}");
+                }
             }
         }
     }

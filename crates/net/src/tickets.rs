@@ -27,8 +27,6 @@ pub const TOKEN_SIZE: usize = 16;
 const SHOWN_SIZE: usize = 2 * TOKEN_SIZE;
 /// Tickets of a node.
 pub const MAX_TICKETS: usize = 64;
-/// Refusals that are logged; those beyond are counted alone, as whoever reaches the page can cause them.
-const MAX_LOGGED: u64 = 64;
 
 /// What a page shows to publish for the first time.
 pub type Token = [u8; TOKEN_SIZE];
@@ -102,12 +100,6 @@ pub struct TicketCounters {
     pub refused_used: u64,
 }
 
-impl TicketCounters {
-    const fn refused(&self) -> u64 {
-        self.refused_token + self.refused_origin + self.refused_name + self.refused_used
-    }
-}
-
 impl Tickets {
     /// A ticket for `name`. Returns its token, which is kept nowhere else.
     ///
@@ -132,11 +124,6 @@ impl Tickets {
     pub fn counters(&self) -> Option<TicketCounters> {
         let counters = self.lock().counters;
         (counters.issued > 0).then_some(counters)
-    }
-
-    /// Whether refusals are still to be logged.
-    pub(crate) fn is_logging(&self) -> bool {
-        self.lock().counters.refused() <= MAX_LOGGED
     }
 
     /// Whether none was issued.

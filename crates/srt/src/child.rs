@@ -5,7 +5,9 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use namecast_units::LogLimit;
 
 use crate::frames::{self, Closed, Failure, Frames, Listen, MAX_OCTETS, Order, Report};
 use crate::library::{Handshake, Library, LoadError, Number, Socket, end_process};
@@ -209,11 +211,16 @@ impl Listener {
     }
 
     fn accept(self: &Arc<Self>, listening: Socket) {
+        let (begun, mut limit) = (Instant::now(), LogLimit::new());
         loop {
             match self.library.accept(listening) {
                 Ok((socket, peer)) => {
                     if let Err(error) = self.open(socket, peer) {
-                        eprintln!("namecast srt-listener: connection from {peer}: {error}");
+                        if let Some(left_out) = limit.admit(begun.elapsed(), "connection") {
+                            eprintln!(
+                                "namecast srt-listener: connection from {peer}: {error} ({left_out} more left out)"
+                            );
+                        }
                         lock(&self.connections).remove(&socket.0);
                         self.library.close(socket);
                     }

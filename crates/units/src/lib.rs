@@ -3,6 +3,7 @@
 
 mod codel;
 mod histogram;
+mod log_limit;
 mod random;
 mod rate;
 mod text;
@@ -12,6 +13,7 @@ mod windowed;
 pub use codel::CoDel;
 pub use core::time::Duration;
 pub use histogram::Histogram;
+pub use log_limit::LogLimit;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
 pub use text::{ParseQuantityError, duration, optional_duration, parse_count, parse_duration};

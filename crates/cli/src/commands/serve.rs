@@ -2,6 +2,7 @@
 
 mod described;
 mod key_ring;
+mod limits;
 mod outlet;
 mod publication;
 #[cfg(feature = "srt")]
@@ -11,14 +12,17 @@ mod whip;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
+use namecast_net::log_limit::LeftOut;
 use namecast_net::web::{ANY_ORIGIN, is_origin};
 use namecast_packet::Name;
+use namecast_units::LogLimit;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -30,7 +34,7 @@ use crate::arguments::{Encoding, Keys, PagePort};
 use crate::push::rtmp::RtmpListener;
 #[cfg(feature = "srt")]
 use crate::push::srt::SrtListener;
-use crate::push::{Event, Gate};
+use crate::push::{Event, Gate, Refusal};
 use crate::supervision::ListenerState;
 use crate::telemetry::{Observation, Reporter, Telemetry, tables};
 use key_ring::KeyRing;
@@ -65,6 +69,9 @@ pub struct Serve {
     /// whose keys are gone end.
     #[arg(long = "key-file", value_name = "FILE")]
     pub push_key_file: Option<PathBuf>,
+    /// What a push may cost.
+    #[command(flatten)]
+    pub limits: limits::PushLimits,
     /// How it is published.
     #[command(flatten)]
     pub encoding: Encoding,
@@ -107,7 +114,8 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
     if keys.hang_ups.is_some() {
         stop.leave_hang_ups();
     }
-    let (gate, mut events) = Gate::new(arguments.prefix.clone(), keys.read()?);
+    let limits = arguments.limits.limits();
+    let (gate, mut events) = Gate::limited(arguments.prefix.clone(), keys.read()?, limits);
     let streams = Streams::default();
     let mut outlet = Outlet::open(&arguments, &gate, &mut stats).await?;
     let listeners = Listeners::bind(&arguments, &gate, &stats.telemetry()).await?;
@@ -121,6 +129,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                 Event::Pushed(pushed) => {
                     let publication = Publication {
                         place: outlet.place(pushed.admitted.name()),
+                        gate: gate.clone(),
                         encoding: arguments.encoding.clone(),
                         keys: arguments.keys.clone(),
                         takes_over: arguments.take_over,
@@ -130,7 +139,7 @@ pub(super) async fn run(arguments: Serve) -> anyhow::Result<()> {
                     publications.spawn(publication.run(pushed));
                 }
                 Event::Noted { name, sentence } => teller.tell(&Told::trouble(&name.to_string(), &sentence))?,
-                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why.to_string()))?,
+                Event::Refused { protocol, from, why } => teller.tell(&Told::refused(protocol, &from.to_string(), &why))?,
             },
             Some(sentence) = sentences.recv() => teller.tell(&sentence)?,
             Some(_) = publications.join_next() => {}
@@ -232,9 +241,12 @@ fn not_had(option: &str, address: SocketAddr) -> String {
     format!("cannot listen on {address}: choose another address with --{option}, or --{option} off")
 }
 
-/// Something that happened to a stream: a sentence for people, and an object for programs.
+/// Something that happened to a stream: a sentence for people, and an object for programs. One a second of those alike is told, as
+/// strangers cause them.
 #[derive(Debug)]
 struct Told {
+    /// Kind of the event, and the stream or the reason that it is about.
+    reason: (&'static str, String),
     sentence: String,
     object: Value,
 }
@@ -242,15 +254,18 @@ struct Told {
 impl Told {
     fn trouble(name: &str, what: &str) -> Self {
         Self {
+            reason: ("trouble", format!("{name}: {what}")),
             sentence: format!("{name}: {what}"),
             object: json!({ "event": "trouble", "name": name, "what": what }),
         }
     }
 
-    fn refused(protocol: &str, from: &str, why: &str) -> Self {
+    fn refused(protocol: &str, from: &str, refusal: &Refusal) -> Self {
+        let (reason, why) = (refusal.reason(), refusal.to_string());
         Self {
+            reason: ("refused", reason.to_owned()),
             sentence: format!("{protocol} from {from} refused: {why}"),
-            object: json!({ "event": "refused", "protocol": protocol, "from": from, "why": why }),
+            object: json!({ "event": "refused", "protocol": protocol, "from": from, "reason": reason, "why": why }),
         }
     }
 }
@@ -259,6 +274,8 @@ impl Told {
 struct Teller {
     progress: ProgressLine,
     json: bool,
+    limit: LogLimit<(&'static str, String)>,
+    begun: Instant,
 }
 
 impl Teller {
@@ -266,11 +283,18 @@ impl Teller {
         Self {
             progress: ProgressLine::new(!run.quiet && !run.json),
             json: run.json && !run.quiet,
+            limit: LogLimit::new(),
+            begun: Instant::now(),
         }
     }
 
     fn tell(&mut self, told: &Told) -> anyhow::Result<()> {
-        self.progress.say(&told.sentence);
+        let reason = told.reason.clone();
+        let Some(left_out) = self.limit.admit(self.begun.elapsed(), reason) else {
+            return Ok(());
+        };
+        let end = LeftOut(left_out);
+        self.progress.say(&format!("{}{end}", told.sentence));
         self.print(&told.object)
     }
 

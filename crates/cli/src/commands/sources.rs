@@ -298,6 +298,7 @@ fn ingest_config(input: Input, media: &Media) -> anyhow::Result<IngestConfig> {
     Ok(IngestConfig {
         input,
         looped: media.looped,
+        limits: media.limits,
         video: VideoConfig {
             codec: codec.unwrap_or_default(),
             encoder: encoder.as_ref().map(|encoder| encoder.name.clone()),

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_media::found::Received;
 use namecast_media::ingest::source::Container;
+use namecast_media::ingest::{Exceeded, Limits};
 use namecast_net::admission::Source;
 use namecast_packet::{Component, Name};
 use namecast_units::Duration;
@@ -125,6 +126,9 @@ pub enum Refusal {
     /// Wrong keys came from there.
     #[error("wrong keys came from your network: try again in {0} s")]
     Paused(u64),
+    /// Its encryption does not fit.
+    #[error("the passphrase is missing or wrong: set the server's in the encoder")]
+    Passphrase,
     /// Not a name.
     #[error(
         "the name is none: write letters, digits and - _ . ~, such as cam or studio/cam, {MAX_WORDS} words and {MAX_NAME_LEN} characters at most"
@@ -142,9 +146,31 @@ pub enum Refusal {
     /// Its pictures or sound cannot be read.
     #[error("{0}")]
     Codec(String),
+    /// It costs more than a push may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// What came breaks the protocol, or a bound.
     #[error("{0}")]
     Malformed(String),
+}
+
+impl Refusal {
+    /// Returns the reason as metrics name it.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::Key | Self::OtherNames => "key",
+            Self::Paused(_) => "paused",
+            Self::Passphrase => "passphrase",
+            Self::Name => "name",
+            Self::Taken(_) => "taken",
+            Self::Full | Self::Names => "full",
+            Self::Codec(_) => "codec",
+            Self::Exceeded(Exceeded::Picture(..)) => "picture",
+            Self::Exceeded(Exceeded::FrameRate(_)) => "frame_rate",
+            Self::Exceeded(Exceeded::Bitrate(_)) => "bitrate",
+            Self::Malformed(_) => "malformed",
+        }
+    }
 }
 
 /// What happened so far.
@@ -160,6 +186,8 @@ pub struct GateCounters {
     pub refused_key: u64,
     /// Refused without a look at their key, as wrong ones came from the same source.
     pub refused_paused: u64,
+    /// Refused, as their passphrase is missing or wrong.
+    pub refused_passphrase: u64,
     /// Refused, as their name is none.
     pub refused_name: u64,
     /// Refused, as somebody pushes under their name.
@@ -168,6 +196,12 @@ pub struct GateCounters {
     pub refused_full: u64,
     /// Ended, as their pictures or sound cannot be read.
     pub refused_codec: u64,
+    /// Ended, as their pictures are larger than the largest.
+    pub refused_picture: u64,
+    /// Ended, as they have more pictures per second.
+    pub refused_frame_rate: u64,
+    /// Ended, as they have a higher bitrate.
+    pub refused_bitrate: u64,
     /// Connections that broke their protocol or a bound, or did not get anywhere in time.
     pub malformed: u64,
 }
@@ -178,6 +212,7 @@ pub struct Gate(Arc<Shared>);
 
 struct Shared {
     prefix: Name,
+    limits: Limits,
     state: Mutex<State>,
     events: mpsc::Sender<Event>,
 }
@@ -232,6 +267,11 @@ struct Holder {
 impl Gate {
     /// A gate to names under `prefix`, for whoever has one of `keys`; and what its listeners will report.
     pub fn new(prefix: Name, keys: PushKeys) -> (Self, mpsc::Receiver<Event>) {
+        Self::limited(prefix, keys, Limits::default())
+    }
+
+    /// The same for pushes within `limits`.
+    pub fn limited(prefix: Name, keys: PushKeys, limits: Limits) -> (Self, mpsc::Receiver<Event>) {
         let (events, heard) = mpsc::channel(MAX_EVENTS);
         let state = Mutex::new(State {
             keys,
@@ -239,6 +279,7 @@ impl Gate {
         });
         let shared = Shared {
             prefix,
+            limits,
             state,
             events,
         };
@@ -355,20 +396,14 @@ impl Gate {
         let _ = self.0.events.try_send(Event::Noted { name, sentence });
     }
 
+    /// Returns the bounds of each push.
+    pub fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
     /// Counts and reports that somebody was turned away.
     pub fn refuse(&self, protocol: &'static str, from: SocketAddr, why: Refusal) {
-        let mut state = self.lock();
-        let counters = &mut state.counters;
-        let counter = match why {
-            Refusal::Key | Refusal::OtherNames => &mut counters.refused_key,
-            Refusal::Paused(_) => &mut counters.refused_paused,
-            Refusal::Name => &mut counters.refused_name,
-            Refusal::Taken(_) => &mut counters.refused_taken,
-            Refusal::Full | Refusal::Names => &mut counters.refused_full,
-            Refusal::Codec(_) => &mut counters.refused_codec,
-            Refusal::Malformed(_) => &mut counters.malformed,
-        };
-        *counter += 1;
+        self.count(&why);
         let event = Event::Refused {
             protocol,
             from,
@@ -376,6 +411,26 @@ impl Gate {
         };
         // It is counted even where nobody hears of it.
         let _ = self.0.events.try_send(event);
+    }
+
+    /// Counts that somebody was turned away.
+    pub fn count(&self, why: &Refusal) {
+        let mut state = self.lock();
+        let counters = &mut state.counters;
+        let counter = match why {
+            Refusal::Key | Refusal::OtherNames => &mut counters.refused_key,
+            Refusal::Paused(_) => &mut counters.refused_paused,
+            Refusal::Passphrase => &mut counters.refused_passphrase,
+            Refusal::Name => &mut counters.refused_name,
+            Refusal::Taken(_) => &mut counters.refused_taken,
+            Refusal::Full | Refusal::Names => &mut counters.refused_full,
+            Refusal::Codec(_) => &mut counters.refused_codec,
+            Refusal::Exceeded(Exceeded::Picture(..)) => &mut counters.refused_picture,
+            Refusal::Exceeded(Exceeded::FrameRate(_)) => &mut counters.refused_frame_rate,
+            Refusal::Exceeded(Exceeded::Bitrate(_)) => &mut counters.refused_bitrate,
+            Refusal::Malformed(_) => &mut counters.malformed,
+        };
+        *counter += 1;
     }
 
     /// What happened so far.

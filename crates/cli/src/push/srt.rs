@@ -11,7 +11,7 @@
 mod probe;
 
 use core::pin::pin;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -25,7 +25,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Gate, Pushed, Refusal};
 use crate::supervision::{ListenerState, keep_running};
@@ -49,6 +49,11 @@ const MAX_END: Duration = Duration::from_millis(100);
 const BUFFERED: usize = 1 << 18;
 /// Packets of a connection that wait here; in octets at most about 750 000.
 const MAX_WAITING: u32 = 512;
+/// Longest time from the acceptance of a handshake until the connection is open: libsrt compares passphrases meanwhile, and closes a
+/// connection without a word if they differ.
+const MAX_OPENING: Duration = Duration::from_secs(1);
+/// Accepted handshakes that are not open yet.
+const MAX_OPENINGS: usize = 256;
 /// Packets after which credit is granted again.
 const GRANT: u32 = MAX_WAITING / 4;
 /// Orders that wait for the listener to read them.
@@ -174,15 +179,11 @@ impl Running {
     /// Serves its connections until it ends; returns why it did.
     async fn serve(mut self, gate: &Gate) -> String {
         let (orders, waiting) = mpsc::channel(MAX_ORDERS);
-        let mut connections = Connections {
-            gate: gate.clone(),
-            orders,
-            open: BTreeMap::new(),
-            tasks: JoinSet::new(),
-        };
+        let mut connections = Connections::new(gate.clone(), orders);
         connections.tasks.spawn(write(self.orders, waiting));
         let mut silent = pin!(probe::until_silent(self.address));
         loop {
+            let due = connections.next_due();
             tokio::select! {
                 report = self.reports.next() => match report {
                     Ok(Report::Failed { text, .. }) => break text,
@@ -194,6 +195,7 @@ impl Running {
                     }
                 },
                 Some(_) = connections.tasks.join_next() => {}
+                () = sleep_until(due) => connections.give_up_openings(Instant::now()),
                 () = &mut silent => {
                     // It frees the port before the next one starts.
                     let _ = timeout(MAX_END, self.child.kill()).await;
@@ -267,6 +269,8 @@ struct Connections {
     gate: Gate,
     orders: mpsc::Sender<Order>,
     open: BTreeMap<i32, Open>,
+    /// Accepted handshakes: since when, number and pusher, the oldest first.
+    openings: VecDeque<(Instant, i32, SocketAddr)>,
     tasks: JoinSet<()>,
 }
 
@@ -276,6 +280,35 @@ struct Open {
 }
 
 impl Connections {
+    fn new(gate: Gate, orders: mpsc::Sender<Order>) -> Self {
+        Self {
+            gate,
+            orders,
+            open: BTreeMap::new(),
+            openings: VecDeque::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// When an accepted handshake is given up; an hour hence if there is none.
+    fn next_due(&self) -> Instant {
+        let first = self.openings.front();
+        first.map_or_else(
+            || Instant::now() + Duration::from_secs(3_600),
+            |(since, ..)| *since + MAX_OPENING,
+        )
+    }
+
+    /// Counts handshakes of which no connection has become.
+    fn give_up_openings(&mut self, now: Instant) {
+        while let Some((_, _, peer)) = self
+            .openings
+            .pop_front_if(|(since, ..)| *since + MAX_OPENING <= now)
+        {
+            self.gate.refuse(PROTOCOL, peer, Refusal::Passphrase);
+        }
+    }
+
     async fn handle(&mut self, report: Report) {
         match report {
             Report::Asked {
@@ -284,6 +317,9 @@ impl Connections {
                 stream_id,
             } => {
                 let order = self.judge(id, peer, &stream_id);
+                if matches!(order, Order::Accept { .. }) && self.openings.len() < MAX_OPENINGS {
+                    self.openings.push_back((Instant::now(), id, peer));
+                }
                 self.order(order).await;
             }
             Report::Opened {
@@ -293,6 +329,7 @@ impl Connections {
                 latency_ms,
             } => {
                 tracing::debug!("SRT from {peer}: connected, latency {latency_ms} ms");
+                self.openings.retain(|(_, opening, _)| *opening != id);
                 let (packets, waiting) = mpsc::channel(MAX_WAITING as usize);
                 self.open.insert(id, Open { peer, packets });
                 let connection = Connection {
@@ -433,8 +470,10 @@ fn field<'a>(mut fields: impl Iterator<Item = &'a str>, name: &str) -> Option<&'
 /// The nearest of SRT's codes: it has no sentences.
 const fn code(why: &Refusal) -> i32 {
     match why {
-        Refusal::Key | Refusal::OtherNames => reject::UNAUTHORIZED,
-        Refusal::Name | Refusal::Codec(_) | Refusal::Malformed(_) => reject::BAD_REQUEST,
+        Refusal::Key | Refusal::OtherNames | Refusal::Passphrase => reject::UNAUTHORIZED,
+        Refusal::Name | Refusal::Codec(_) | Refusal::Exceeded(_) | Refusal::Malformed(_) => {
+            reject::BAD_REQUEST
+        }
         Refusal::Taken(_) => reject::CONFLICT,
         Refusal::Full | Refusal::Names | Refusal::Paused(_) => reject::OVERLOAD,
     }
@@ -462,12 +501,7 @@ mod tests {
         let keys = key.map(|key| PushKeys::parse(key, false).unwrap());
         let (gate, _) = Gate::new("/".parse().unwrap(), keys.unwrap_or_default());
         let (orders, heard) = mpsc::channel(MAX_ORDERS);
-        let connections = Connections {
-            gate: gate.clone(),
-            orders,
-            open: BTreeMap::new(),
-            tasks: JoinSet::new(),
-        };
+        let connections = Connections::new(gate.clone(), orders);
         (connections, heard, gate)
     }
 
@@ -497,6 +531,19 @@ mod tests {
         let counters = gate.counters();
         assert_eq!((counters.refused_key, counters.refused_name), (1, 1));
         assert_eq!(counters.admitted, 0);
+        // Of the two that were accepted, one is open in time; the other's passphrase is wrong.
+        let opened = Report::Opened {
+            id: 1,
+            peer: peer(),
+            stream_id: "cam?key=s".to_owned(),
+            latency_ms: 60,
+        };
+        connections.handle(opened).await;
+        connections.give_up_openings(Instant::now());
+        assert_eq!(gate.counters().refused_passphrase, 0);
+        connections.give_up_openings(connections.next_due());
+        assert_eq!(gate.counters().refused_passphrase, 1);
+        assert!(connections.openings.is_empty());
     }
 
     /// Nobody reads the first connection: it is closed, and the second one is not held up.

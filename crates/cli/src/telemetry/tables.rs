@@ -221,11 +221,15 @@ const PUSHES: &[Metric] = &[
     (Gauge, "open", "open", "Of these, those that are pushed now"),
     (Counter, "changed", "changed", "Streams that began anew with another codec, other sound or another track"),
     (Counter, "refused", "refused_key reason=key", "Streams that were refused"),
+    (Counter, "refused", "refused_passphrase reason=passphrase", ""),
     (Counter, "refused", "refused_name reason=name", ""),
     (Counter, "refused", "refused_taken reason=taken", ""),
     (Counter, "refused", "refused_full reason=full", ""),
     (Counter, "refused", "refused_paused reason=paused", ""),
     (Counter, "refused", "refused_codec reason=codec", ""),
+    (Counter, "refused", "refused_picture reason=picture", ""),
+    (Counter, "refused", "refused_frame_rate reason=frame_rate", ""),
+    (Counter, "refused", "refused_bitrate reason=bitrate", ""),
     (Counter, "malformed", "malformed", "Connections that broke their protocol or a bound"),
 ];
 

@@ -255,6 +255,9 @@ fn encrypted_pushes_need_the_passphrase() {
     };
     Pusher::start(&address("", "cam")).refused();
     Pusher::start(&address("passphrase=wrong horse&pbkeylen=16&", "cam")).refused();
+    until("the count of both", || {
+        (server.counter("refused_passphrase") == Some(2)).then_some(())
+    });
     let pushers = [("/cam", 16), ("/desk", 32)].map(|(name, octets)| {
         let options = format!("passphrase={passphrase}&pbkeylen={octets}&");
         let pusher = Pusher::start(&address(&options, name.trim_start_matches('/')));
@@ -262,6 +265,7 @@ fn encrypted_pushes_need_the_passphrase() {
         pusher
     });
     assert_eq!(server.counter("malformed"), Some(0));
+    assert_eq!(server.counter("refused_passphrase"), Some(2));
     drop(pushers);
 }
 

@@ -20,7 +20,9 @@ use core::fmt::Display;
 use bytes::Bytes;
 
 use crate::found::Received;
+use crate::ingest::ladder::PictureSize;
 use crate::ingest::source::Container;
+use crate::ingest::{Exceeded, Limits};
 use crate::nut::writer::{file_header, put_frame};
 use clock::Clock;
 use tag::{Body, Codec, MAX_CONFIG, NUMBERED_HEVC, Tag, put_tag};
@@ -54,6 +56,9 @@ pub enum FlvError {
         "the audio codec {0} is not accepted: choose AAC, Opus, FLAC or AC-3 in the encoder's settings"
     )]
     Audio(String),
+    /// The push costs more than a stranger's may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// Another codec, other sound, or a track that begins later: [`Push::successor`] takes what follows, beginning with this tag.
     #[error("{0}")]
     Changed(String),
@@ -74,6 +79,7 @@ enum Stage {
 /// One push.
 #[derive(Debug)]
 pub struct Push {
+    limits: Option<Limits>,
     stage: Stage,
     clock: Clock,
     /// Whether pictures and sound are announced.
@@ -125,6 +131,7 @@ struct Held {
 impl Default for Push {
     fn default() -> Self {
         Self {
+            limits: None,
             stage: Stage::Opening,
             clock: Clock::default(),
             announced: None,
@@ -142,6 +149,14 @@ impl Default for Push {
 }
 
 impl Push {
+    /// A push within `limits`. Its bitrate and frame rate are not measured here.
+    pub fn limited(limits: Limits) -> Self {
+        Self {
+            limits: Some(limits),
+            ..Self::default()
+        }
+    }
+
     /// Records which tracks the pusher's metadata announce.
     pub fn announce(&mut self, video: bool, audio: bool) {
         self.announced = Some([video, audio]);
@@ -168,6 +183,7 @@ impl Push {
         let has_video = self.video.is_some() || kind == VIDEO;
         let has_audio = self.audio.is_some() || kind == AUDIO;
         let mut next = Self {
+            limits: self.limits,
             announced: Some([has_video, has_audio]),
             awaits_key: has_video,
             ..Self::default()
@@ -196,6 +212,15 @@ impl Push {
     /// # Errors
     /// If the push cannot go on.
     pub fn take(&mut self, kind: u8, time: u32, payload: &Bytes) -> Result<(), FlvError> {
+        self.take_tag(kind, time, payload)?;
+        if let (Some(limits), Some(video)) = (self.limits, &self.received.video) {
+            let (width, height) = (video.width, video.height);
+            limits.check(PictureSize { width, height })?;
+        }
+        Ok(())
+    }
+
+    fn take_tag(&mut self, kind: u8, time: u32, payload: &Bytes) -> Result<(), FlvError> {
         let tag = match kind {
             AUDIO => tag::audio(payload),
             VIDEO => tag::video(payload),

@@ -289,6 +289,34 @@ fn sound_is_beside_the_pictures() {
     assert_eq!(frames.iter().filter(|it| it.stream == 1).count(), 30);
 }
 
+/// 320×180 in the headers of x264, x265, SVT-AV1 and libvpx, where 160×90 is the largest.
+#[test]
+fn pictures_that_are_too_large_are_refused() {
+    let limits = Limits {
+        picture: PictureSize {
+            width: 160,
+            height: 90,
+        },
+        ..Limits::default()
+    };
+    let pushed = |tags: &[(u32, Bytes)], limits| {
+        let mut push = Push::limited(limits);
+        push.announce(true, false);
+        let mut tags = tags.iter();
+        tags.try_for_each(|(time, body)| push.take(VIDEO, *time, body))
+    };
+    let (options, config) = AVC;
+    let mut pushes = vec![avc_tags(&encoded(options, config))];
+    for (options, config, four_cc) in [HEVC, AV1, VP9] {
+        pushes.push(tags(four_cc, &encoded(options, config)));
+    }
+    for tags in pushes {
+        let refused = pushed(&tags, limits);
+        assert!(matches!(refused, Err(FlvError::Exceeded(_))), "{refused:?}");
+        assert_eq!(pushed(&tags, Limits::default()), Ok(()));
+    }
+}
+
 /// Until a key frame comes, nobody reads: headers that are repeated do not gather, and those that are too large are none.
 #[test]
 fn what_waits_for_a_key_frame_is_bounded() {

@@ -42,8 +42,9 @@ pub fn flv(octets: &[u8]) {
             Err(FlvError::Changed(why)) => {
                 assert!(!why.is_empty());
                 output.finish();
+                // Both headers and the tag.
                 output = Output {
-                    pushed: 1,
+                    pushed: 3,
                     ..Output::default()
                 };
                 push = push.successor(kind);

@@ -40,6 +40,10 @@ const NEW_PROCESS_GROUP: u32 = 0x200;
 #[cfg(target_os = "linux")]
 const VIDEO_PIPE: usize = 1 << 20;
 
+/// Files that an ffmpeg may open which reads what strangers send.
+#[cfg(target_os = "linux")]
+const MAX_FILES: u64 = 256;
+
 /// A running ffmpeg. Dropping it kills it.
 #[derive(Debug)]
 pub(crate) struct Process {
@@ -105,6 +109,19 @@ impl Process {
             listener: Some(listener),
         };
         Ok((process, readers))
+    }
+
+    /// Bounds what the process may take, where it reads what strangers send: `max_memory` octets of its own, few open files, and no file
+    /// that it writes. To be called before it is sent anything. Its time is not bounded, as a stream may last for days, nor are its
+    /// threads, which the system counts by user.
+    ///
+    /// Linux only; a system that refuses leaves the process as it is.
+    #[cfg_attr(not(target_os = "linux"), expect(clippy::unused_self))]
+    pub(crate) fn confine(&self, max_memory: u64) {
+        #[cfg(target_os = "linux")]
+        confine(&self.child, max_memory);
+        #[cfg(not(target_os = "linux"))]
+        let _ = max_memory;
     }
 
     /// The pipe to the process's standard input; once.
@@ -297,6 +314,28 @@ fn enlarge(pipe: &impl std::os::fd::AsFd) {
 #[cfg(not(target_os = "linux"))]
 const fn enlarge<T>(_: &T) {}
 
+#[cfg(target_os = "linux")]
+fn confine(child: &Child, max_memory: u64) {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) else {
+        return;
+    };
+    for (resource, most) in [
+        (Resource::Data, max_memory),
+        (Resource::Nofile, MAX_FILES),
+        (Resource::Fsize, 0),
+        (Resource::Core, 0),
+    ] {
+        let limit = Rlimit {
+            current: Some(most),
+            maximum: Some(most),
+        };
+        if let Err(error) = prlimit(Some(pid), resource, limit) {
+            tracing::warn!("ffmpeg's {resource:?} is not limited: {error}");
+        }
+    }
+}
+
 /// An interrupt typed at the terminal is for us: we end our children when our own work is done.
 fn ignore_interrupts(command: &mut Command) {
     #[cfg(unix)]
@@ -358,6 +397,31 @@ fn complaint(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A picture of 236 MB, for a process that may take 200.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_confined_process_gets_no_more_memory() {
+        use std::io::Write as _;
+        let line =
+            "-f rawvideo -video_size 15360x15360 -pix_fmt gray -i pipe:0 -frames:v 1 -f null -";
+        let arguments: Vec<_> = words(line).collect();
+        let decode = |max_memory| {
+            let (mut process, _) = Process::start(&arguments, 0).unwrap();
+            process.confine(max_memory);
+            let mut stdin = process.stdin();
+            let row = vec![0; 15_360];
+            // One that ended reads no more.
+            let mut rows = (0..15_360).map_while(|_| stdin.write_all(&row).ok());
+            rows.by_ref().for_each(drop);
+            drop(stdin);
+            process.finish()
+        };
+        // ffmpeg hands on the part that it had memory for.
+        let (_, said) = decode(200_000_000);
+        assert!(said.contains("< expected frame_size 235929600"), "{said}");
+        assert_eq!(decode(2_000_000_000), (true, String::new()));
+    }
 
     #[test]
     fn warnings_are_kept_only_of_damage() {

@@ -24,7 +24,7 @@ mod external;
 pub(crate) use external::hostile as external_hostile;
 pub(crate) mod ffmpeg;
 pub mod ladder;
-
+mod limits;
 #[expect(
     clippy::indexing_slicing,
     reason = "pictures of our own, of a known size"
@@ -51,6 +51,8 @@ use tokio::sync::mpsc;
 use codec::VideoCodec;
 use encoded::Encoded;
 use external::External;
+pub use limits::{Exceeded, Limits, Meter};
+
 use ladder::{Ladder, LadderWish, PictureSize, Rung};
 use source::{DrawnSound, DrawnVideo, Input};
 use track::{Track, TrackEncoder};
@@ -67,6 +69,8 @@ pub struct IngestConfig {
     /// Where pictures and sound come from.
     #[default(Input::Test)]
     pub input: Input,
+    /// Bounds of an input that strangers send; `None`: it is ours.
+    pub limits: Option<Limits>,
     /// Start a file again at its end.
     pub looped: bool,
     /// How pictures are encoded.
@@ -373,6 +377,9 @@ pub enum IngestError {
         "a pusher was refused: its sound has another codec, rate or number of channels than before; to publish it, start again"
     )]
     OtherSound,
+    /// The input costs more than a stranger's may.
+    #[error(transparent)]
+    Exceeded(#[from] Exceeded),
     /// The input failed after it was opened.
     #[error("the input failed: {0}")]
     Broken(String),

@@ -12,6 +12,7 @@ use namecast_packet::{Component, Data, MAX_PACKET_SIZE, Name};
 use namecast_units::Timestamp;
 
 use super::RESPONSE_FRESHNESS;
+use crate::log_limit;
 
 /// Content of a segment, in octets, as in NFD.
 const SEGMENT_SIZE: usize = 8_000;
@@ -107,7 +108,9 @@ fn concatenate(prefix: &Name, items: impl IntoIterator<Item = Bytes>) -> Bytes {
     let mut content = BytesMut::new();
     for item in items {
         if content.len() + item.len() > MAX_DATASET_SIZE {
-            tracing::warn!(dataset = %prefix, "the list is too long and was cut");
+            if let Some(left_out) = log_limit::admit("list") {
+                tracing::warn!(dataset = %prefix, "the list is too long and was cut{left_out}");
+            }
             break;
         }
         content.extend_from_slice(&item);

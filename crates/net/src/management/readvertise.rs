@@ -20,6 +20,7 @@ use namecast_units::Instant;
 use tokio::sync::Notify;
 
 use super::{Client, ControlParameters, Manager};
+use crate::log_limit;
 use crate::node::{Node, Readvertises, ReadvertisingStatus};
 use crate::transport::Backoff;
 use crate::{ManagementConfig, ReadvertiseConfig};
@@ -121,7 +122,9 @@ impl Readvertise {
                 self.prefixes.insert(prefix.clone(), entry);
                 self.schedule(prefix, now);
             } else if cost.is_some() {
-                tracing::warn!(%prefix, "not told to the routing daemon: there are too many prefixes");
+                if let Some(left_out) = log_limit::admit("too many prefixes") {
+                    tracing::warn!(%prefix, "not told to the routing daemon: there are too many prefixes{left_out}");
+                }
                 self.failed += 1;
             }
             return;

@@ -6,6 +6,7 @@ use namecast_forward::FaceId;
 use namecast_packet::{Component, Interest};
 
 use super::{Manager, PREFIX_COMPONENTS, Refused};
+use crate::log_limit;
 
 impl Manager {
     /// What a command shows as its ticket, if the node has issued any.
@@ -34,9 +35,9 @@ impl Manager {
         let former = match tickets.admit(shown, &prefix, (from, visitor)) {
             Ok(former) => former,
             Err(refusal) => {
-                if tickets.is_logging() {
+                if let Some(left_out) = log_limit::admit("going live") {
                     let remote = described.map(|face| face.remote.to_string());
-                    tracing::warn!(%prefix, %from, remote, "going live refused: {refusal}");
+                    tracing::warn!(%prefix, %from, remote, "going live refused: {refusal}{left_out}");
                 }
                 return Err(Refused::new(403, refusal.to_string()));
             }

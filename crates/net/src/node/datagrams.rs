@@ -9,6 +9,7 @@ use super::{Intake, LinkEnd, SessionEnd};
 use crate::link::{
     LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath, is_too_large,
 };
+use crate::log_limit;
 
 /// Waits for datagrams, and lets other tasks have their turn while there are more.
 pub(crate) async fn receive_datagrams(
@@ -30,7 +31,9 @@ pub(crate) async fn receive_datagrams(
             // Windows reports that no socket received an earlier datagram.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot receive over UDP");
+                if let Some(left_out) = log_limit::admit("UDP") {
+                    tracing::warn!(%error, "cannot receive over UDP{left_out}");
+                }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
         }

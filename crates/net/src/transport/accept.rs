@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::FaceUri;
 use crate::admission::Source;
 use crate::link::{LinkCounters, LinkDrop, ListenerId, next_number};
+use crate::log_limit;
 use crate::node::{Command, LinkEnd, ListenError, ListenerEntry, NewFace, Node, SessionEnd};
 use crate::web::Refusal;
 
@@ -82,7 +83,9 @@ impl Door {
                         }
                     }
                     Err(error) => {
-                        tracing::warn!(%error, "cannot accept a connection");
+                        if let Some(left_out) = log_limit::admit("accept") {
+                            tracing::warn!(%error, "cannot accept a connection{left_out}");
+                        }
                         tokio::time::sleep(PAUSE_AFTER_ERROR).await;
                     }
                 }

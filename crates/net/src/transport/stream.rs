@@ -7,6 +7,7 @@ use namecast_packet::{Name, tlv};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::link::{BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE};
+use crate::log_limit;
 use crate::node::{Intake, LinkEnd, SessionEnd};
 
 /// Room for reading: several small frames, or a large one and the start of the next.
@@ -31,8 +32,10 @@ pub(crate) async fn run(
     if let SessionEnd::Framing(_) | SessionEnd::Oversized(_) = end {
         intake.dropped(LinkDrop::Framing);
     }
-    if let SessionEnd::Oversized(_) = end {
-        tracing::warn!(reason = %end, "closing a connection");
+    if let SessionEnd::Oversized(_) = end
+        && let Some(left_out) = log_limit::admit("oversized")
+    {
+        tracing::warn!(reason = %end, "closing a connection{left_out}");
     }
     end
 }

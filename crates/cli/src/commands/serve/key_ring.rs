@@ -81,6 +81,7 @@ impl KeyRing {
             Ok(keys) => {
                 let ended = gate.set_keys(keys);
                 Told {
+                    reason: ("keys", String::new()),
                     sentence: format!("Keys read again; {ended} streams end."),
                     object: json!({ "event": "keys", "ended": ended }),
                 }
@@ -88,6 +89,7 @@ impl KeyRing {
             Err(error) => {
                 let why = causes(&error);
                 Told {
+                    reason: ("keys", String::new()),
                     sentence: format!("Keys not read again: {why}"),
                     object: json!({ "event": "keys", "error": why }),
                 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::bail;
 use namecast_media::ingest::source::{Input, Pipe};
+use namecast_media::ingest::{Exceeded, IngestError, Meter};
 use namecast_packet::Name;
 use namecast_units::Duration;
 use serde::Serialize;
@@ -38,6 +39,7 @@ const READ_SIZE: usize = 1 << 16;
 /// A stream that is pushed, and what it takes to publish it.
 pub(super) struct Publication {
     pub(super) place: Place,
+    pub(super) gate: Gate,
     pub(super) encoding: Encoding,
     pub(super) keys: Keys,
     /// Whether it takes names over from other publishers.
@@ -57,10 +59,17 @@ impl Publication {
                 let changed = seen.and_then(|seen| seen.get().changed);
                 changed.map_or_else(|| left.to_owned(), |it| format!("{it}; it begins anew"))
             }
-            Err(error) => format!("{error:#}").replace('\n', "; "),
+            Err(error) => {
+                if let Some(exceeded) = exceeded(&error) {
+                    self.gate.count(&exceeded.into());
+                }
+                format!("{error:#}").replace('\n', "; ")
+            }
         };
         let object = json!({ "event": "ended", "name": name, "why": why });
-        self.tell(format!("{name} ended: {why}"), object).await;
+        let reason = ("ended", name.clone());
+        self.tell(reason, format!("{name} ended: {why}"), object)
+            .await;
     }
 
     /// Returns how the pusher left.
@@ -75,8 +84,8 @@ impl Publication {
         let media = self.media(Pipe::new(reader, pushed.container, label));
         let mut carrying = pin!(async {
             tokio::select! {
-                left = carry(&mut octets, writer, &admitted) => left,
-                () = admitted.given_away() => "its pusher fell silent, and another one came, or its key was taken back",
+                left = carry(&mut octets, writer, &admitted, self.gate.limits().octets()) => left,
+                () = admitted.given_away() => Ok("its pusher fell silent, and another one came, or its key was taken back"),
             }
         });
         let late_at = Instant::now() + FIRST_FRAME;
@@ -95,7 +104,7 @@ impl Publication {
         let mut publishing = loop {
             tokio::select! {
                 started = &mut starting => break started?,
-                left = &mut carrying => bail!("{left}, before it was known what is pushed"),
+                left = &mut carrying => bail!("{}, before it was known what is pushed", left?),
                 rival = &mut taken => return Err(rival),
                 () = sleep_until(late_at), if !is_late => {
                     is_late = true;
@@ -123,6 +132,7 @@ impl Publication {
                 _ = tick.tick() => listed.set(publishing.figures().await),
                 rival = &mut taken => return Err(rival),
                 left = &mut carrying => {
+                    let left = left?;
                     finish(&mut publishing, &admitted, pushed.seen.as_ref()).await;
                     return Ok(left);
                 }
@@ -156,6 +166,7 @@ impl Publication {
             input: vec![Input::Pipe(pipe)],
             data: Vec::new(),
             looped: false,
+            limits: Some(*self.gate.limits()),
             encoded: Vec::new(),
             encoding: self.encoding.clone(),
         }
@@ -183,7 +194,8 @@ impl Publication {
         let from = from.ip();
         let sentence =
             format!("{name}: {described} ({protocol} from {from}); to watch: {watch_at}");
-        self.tell(sentence, object).await;
+        let reason = ("begun", name.to_owned());
+        self.tell(reason, sentence, object).await;
     }
 
     /// Says why nothing is published yet.
@@ -198,13 +210,17 @@ impl Publication {
     }
 
     async fn tell_trouble(&self, name: &str, text: &str) {
-        let told = Told::trouble(name, text);
-        self.tell(told.sentence, told.object).await;
+        let _ = self.told.send(Told::trouble(name, text)).await;
     }
 
-    async fn tell(&self, sentence: String, object: Value) {
+    async fn tell(&self, reason: (&'static str, String), sentence: String, object: Value) {
+        let told = Told {
+            reason,
+            sentence,
+            object,
+        };
         // Nobody listens when the program ends.
-        let _ = self.told.send(Told { sentence, object }).await;
+        let _ = self.told.send(told).await;
     }
 }
 
@@ -251,30 +267,43 @@ fn asynchronous(writer: PipeWriter) -> io::Result<impl AsyncWrite + Unpin> {
     Ok(tokio::fs::File::from_std(handle.into()))
 }
 
+/// Returns the bound that a push exceeds, if that is the error.
+fn exceeded(error: &anyhow::Error) -> Option<Exceeded> {
+    match error.downcast_ref() {
+        Some(IngestError::Exceeded(exceeded)) => Some(*exceeded),
+        _ => error.downcast_ref().copied(),
+    }
+}
+
 /// Carries what is pushed to ffmpeg. Returns how that ended.
+///
+/// # Errors
+/// If more comes than `meter` allows.
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
     admitted: &Admitted,
-) -> &'static str {
+    mut meter: Meter,
+) -> Result<&'static str, Exceeded> {
     let mut octets = vec![0; READ_SIZE];
     let mut silence = Duration::ZERO;
     while silence < MAX_SILENCE {
         match timeout(SILENT_AFTER, from.read(&mut octets)).await {
             Err(_) => silence += SILENT_AFTER,
-            Ok(Ok(0)) => return "the pusher left",
-            Ok(Err(_)) => return "the connection broke",
+            Ok(Ok(0)) => return Ok("the pusher left"),
+            Ok(Err(_)) => return Ok("the connection broke"),
             Ok(Ok(count)) => {
                 silence = Duration::ZERO;
+                meter.take(Instant::now().into_std(), count as u64)?;
                 let written = timeout(MAX_SILENCE, to.write_all(&octets[..count])).await;
                 if !matches!(written, Ok(Ok(()))) {
-                    return "ffmpeg does not read on";
+                    return Ok("ffmpeg does not read on");
                 }
             }
         }
         admitted.set_silent(silence > Duration::ZERO);
     }
-    "the pusher fell silent"
+    Ok("the pusher fell silent")
 }
 
 /// Figures of the streams that are being published.

@@ -238,7 +238,7 @@ impl<S: Transport> Connection<S> {
         from: SocketAddr,
         gate: &Gate,
     ) -> Result<(), Refusal> {
-        let mut push = Push::default();
+        let mut push = Push::limited(*gate.limits());
         let mut max_silence = MAX_SILENCE;
         loop {
             let stream = Stream {
@@ -326,7 +326,10 @@ impl<S: Transport> Connection<S> {
 
     /// Has everything that came become octets of a container.
     fn take_events(&mut self, push: &mut Push) -> Result<Step, Refusal> {
-        let refused = |error: FlvError| Refusal::Codec(error.to_string());
+        let refused = |error: FlvError| match error {
+            FlvError::Exceeded(exceeded) => exceeded.into(),
+            error => Refusal::Codec(error.to_string()),
+        };
         while let Some(event) = self.session.next_event() {
             match event {
                 SessionEvent::Metadata { video, audio } => push.announce(video, audio),

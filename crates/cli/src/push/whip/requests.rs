@@ -158,13 +158,15 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 const fn status(why: &Refusal) -> StatusCode {
     match why {
-        Refusal::Key => StatusCode::UNAUTHORIZED,
+        Refusal::Key | Refusal::Passphrase => StatusCode::UNAUTHORIZED,
         Refusal::OtherNames => StatusCode::FORBIDDEN,
         Refusal::Paused(_) => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Name => StatusCode::BAD_REQUEST,
         Refusal::Taken(_) => StatusCode::CONFLICT,
         Refusal::Full | Refusal::Names => StatusCode::SERVICE_UNAVAILABLE,
-        Refusal::Codec(_) | Refusal::Malformed(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        Refusal::Codec(_) | Refusal::Exceeded(_) | Refusal::Malformed(_) => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
     }
 }
 

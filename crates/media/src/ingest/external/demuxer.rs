@@ -8,13 +8,13 @@
 
 use std::io::{self, Read};
 use std::process::Stdio;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
 
 use bytes::Bytes;
-use namecast_units::{Duration, Timestamp};
+use namecast_units::{Duration, LogLimit, Timestamp};
 
 use super::super::description::Description;
 use super::super::ffmpeg::{OutputReader, Process};
@@ -35,6 +35,8 @@ use crate::nut::{NutClass, NutError, NutReader, NutStream};
 
 /// Packets read ahead: a second of pictures and sound.
 const AHEAD: usize = 96;
+/// Octets that an ffmpeg may take which opens what strangers send: the largest picture that ffmpeg takes has 400 MB.
+const MAX_MEMORY: u64 = 1 << 30;
 /// Octets read from the pipe at once.
 pub(super) const READ_SIZE: usize = 1 << 16;
 /// How long a live input is listened to before it is known, once its first packet is here.
@@ -298,6 +300,9 @@ impl Demuxer {
         };
         let (mut process, mut pipes) =
             Process::start_with(&opening.arguments, opening.pipes(), stdin)?;
+        if config.limits.is_some() {
+            process.confine(MAX_MEMORY);
+        }
         if let Some(tap) = tap {
             tap.fill(process.stdin());
         }
@@ -650,7 +655,12 @@ fn read(
 }
 
 fn complain(error: NutError) {
-    tracing::warn!("what ffmpeg hands over: {error}");
+    static LIMIT: Mutex<LogLimit<&str>> = Mutex::new(LogLimit::new());
+    let mut limit = LIMIT.lock().unwrap_or_else(PoisonError::into_inner);
+    let now = Duration::from_micros(clock::wall().as_micros());
+    if let Some(left_out) = limit.admit(now, "NUT") {
+        tracing::warn!(left_out, "what ffmpeg hands over: {error}");
+    }
 }
 
 #[cfg(test)]

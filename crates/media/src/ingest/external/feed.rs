@@ -13,7 +13,8 @@ use super::super::encoder::Stamp;
 use super::super::ladder::PictureSize;
 use super::super::source::Input;
 use super::super::{
-    AudioConfig, IngestError, MediaEvent, MediaFrame, Sink, StreamKind, VideoConfig,
+    AudioConfig, Exceeded, IngestError, Limits, MediaEvent, MediaFrame, Meter, Sink, StreamKind,
+    VideoConfig,
 };
 use super::captions::Captions;
 use super::clock::{CaptureClock, Origin, Playback};
@@ -110,6 +111,8 @@ pub(super) struct Feed {
     sound_is_ready: bool,
     /// Frames a second that were asked for, and position of the next one, by all encoders of these pictures.
     resampled: Option<(u32, Arc<AtomicU64>)>,
+    /// Bounds of what strangers send, and what has come.
+    bounds: Option<(Limits, Meter)>,
 }
 
 /// An encoder, or when to start it again.
@@ -224,6 +227,7 @@ impl Feed {
             comes_again: After::of(&config.input) != After::Nothing,
             sound_is_ready: false,
             resampled: (config.wish.rate).map(|rate| (rate, Arc::default())),
+            bounds: config.limits.map(|limits| (limits, limits.pictures())),
         }
     }
 
@@ -312,7 +316,8 @@ impl Feed {
                 && *number == packet.stream
             {
                 let packet = self.timed(packet, true, stop);
-                self.look_at(&packet, &mut group);
+                let looked = self.look_at(&packet, &mut group);
+                looked.inspect_err(|_| demuxer.cut())?;
                 self.caption(&packet);
                 if group.has_begun() {
                     self.picture(packet, stream, &mut pictures);
@@ -380,11 +385,16 @@ impl Feed {
     }
 
     /// Says what whoever watches would wonder at.
-    fn look_at(&self, packet: &Packet, group: &mut Group) {
+    fn look_at(&mut self, packet: &Packet, group: &mut Group) -> Result<(), Exceeded> {
+        if let Some((_, pictures)) = &mut self.bounds {
+            pictures.take(Instant::now(), 1)?;
+        }
         if let Some(complaint) = group.complaint(packet) {
             self.sink.tell(MediaEvent::Trouble(complaint));
         }
         if let Some((before, now)) = group.size_change(packet) {
+            let bounds = self.bounds.as_ref();
+            bounds.map_or(Ok(()), |(limits, _)| limits.check(now))?;
             let changes = &self.sink.counters.size_changes;
             if changes.fetch_add(1, Ordering::Relaxed) == 0 {
                 self.sink.tell(MediaEvent::Trouble(format!(
@@ -393,6 +403,7 @@ impl Feed {
                 )));
             }
         }
+        Ok(())
     }
 
     /// Says what ffmpeg passed over in the input, and counts it from then on.
@@ -538,6 +549,7 @@ impl Feed {
             origin: Arc::clone(&self.sound_origin),
             count: Arc::clone(&self.sounds),
         };
+        let clock = (clock, self.preparation.is_confined);
         let start = || Transcoder::audio(stream, config, clock, &self.sink);
         encoder.begin(packet.key, &self.sink, start);
         encoder.submit(packet, &self.sink);

@@ -39,8 +39,10 @@ use namecast_units::Duration;
 
 use super::description::Description;
 use super::ffmpeg::{self, Process};
+use super::ladder::PictureSize;
 use super::source::{Input, display_matrix};
 use super::{AudioConfig, IngestConfig, IngestError, MediaEvent, Sink, StreamKind, VideoConfig};
+use crate::nut::NutClass;
 use demuxer::{Demuxer, Opened};
 use feed::Feed;
 use form::Form;
@@ -150,6 +152,9 @@ impl External {
         let (mut video, mut copied, mut note) = (None, None, None);
         let mut preparation = Preparation::default();
         if let Some((number, stream)) = opened.stream(true) {
+            if let (Some(limits), NutClass::Video(width, height)) = (config.limits, stream.class) {
+                limits.check(PictureSize { width, height })?;
+            }
             let first = opened.first.iter().filter(|it| it.stream == number);
             let pictures = Pictures {
                 stream,
@@ -166,6 +171,7 @@ impl External {
             (video, copied, note) = (Some(resolved.video), resolved.copied, resolved.note);
             preparation = pictures.preparation();
             preparation.is_live = !matches!(config.input, Input::File(_));
+            preparation.is_confined = config.limits.is_some();
         }
         let wanted = config.audio.as_ref();
         let audio = wanted.and_then(|audio| opened.sound(audio, &config.wish));
@@ -203,12 +209,12 @@ impl External {
                 self.video.as_ref().map(|_| StreamKind::Video),
                 self.audio.as_ref().map(|_| StreamKind::Audio),
             ];
-            let error = self
-                .run(&sink, &stop, &reading)
-                .err()
-                .map(|it| it.to_string());
+            let error = self.run(&sink, &stop, &reading).err();
             for stream in kinds.into_iter().flatten() {
-                let error = error.clone().map(IngestError::Ended);
+                let error = error.as_ref().map(|error| match error {
+                    IngestError::Exceeded(exceeded) => (*exceeded).into(),
+                    error => IngestError::Ended(error.to_string()),
+                });
                 sink.tell(MediaEvent::Ended { stream, error });
             }
         });
@@ -295,7 +301,63 @@ fn turn(input: &Input, description: &Description) -> Turn {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use bytes::Bytes;
+
     use super::*;
+    use crate::ingest::source::{Container, Pipe};
+    use crate::ingest::{Exceeded, Limits};
+    use crate::nut::NutStream;
+    use crate::nut::writer::{file_header, put_frame};
+
+    /// Opens a push of pictures of this size as NUT, and plays it. Pictures come in no time, two more than the burst of a second.
+    fn pushed(width: u32, height: u32, frame_rate: u32) -> Result<(), IngestError> {
+        let limits = Limits {
+            frame_rate,
+            ..Limits::default()
+        };
+        let stream = NutStream {
+            class: NutClass::Video(width, height),
+            codec: Bytes::from_static(b"VP90"),
+            parameters: Bytes::new(),
+            decode_delay: 0,
+        };
+        // The header of a key frame of VP9 alone is looked at.
+        let frame = b"\x82\x49\x83\x42\x20\x27\xf0\x16\x70";
+        let mut octets = file_header(&[stream]);
+        (0..1_000).for_each(|at| put_frame(&mut octets, 0, at * 1_000, true, frame));
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        thread::spawn(move || writer.write_all(&octets));
+        let config = IngestConfig {
+            input: Input::Pipe(Pipe::new(reader, Container::Nut, "a push".to_owned())),
+            limits: Some(limits),
+            ..IngestConfig::default()
+        };
+        let external = External::open(&config, &Arc::default())?;
+        let (sink, mut events) = Sink::new();
+        thread::spawn(move || while events.blocking_recv().is_some() {});
+        external.run(&sink, &AtomicBool::new(false), &Arc::default())
+    }
+
+    #[test]
+    fn what_costs_too_much_is_refused() {
+        let refused = |width, height, rate| match pushed(width, height, rate) {
+            Err(IngestError::Exceeded(exceeded)) => Some(exceeded),
+            _ => None,
+        };
+        let size = PictureSize {
+            width: 16_384,
+            height: 16_384,
+        };
+        let max = Limits::default().picture;
+        assert_eq!(
+            refused(16_384, 16_384, 120),
+            Some(Exceeded::Picture(size, max))
+        );
+        assert_eq!(refused(640, 360, 120), Some(Exceeded::FrameRate(120)));
+        assert_eq!(refused(640, 360, 1_000), None);
+    }
 
     #[test]
     fn cameras_are_fetched_again_and_pushers_waited_for() {

@@ -7,7 +7,11 @@ use std::path::Path;
 use super::super::source::Input;
 
 /// Messages of ffmpeg, and their meanings.
-const MEANINGS: [(&str, &str); 12] = [
+const MEANINGS: [(&str, &str); 13] = [
+    (
+        "Cannot allocate memory",
+        "it takes more memory than a stranger's input may",
+    ),
     ("exceeds max_streams", "it has more than 1000 streams"),
     ("width is not set", "its pictures have no valid size"),
     ("dimensions not set", "its pictures have no valid size"),

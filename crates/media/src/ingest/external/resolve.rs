@@ -210,6 +210,7 @@ impl Pictures<'_> {
             pixel_aspect: self.pixel_aspect(),
             colours: self.described.colours.clone(),
             is_live: false,
+            is_confined: false,
             begins_at: shown.map(|packet| packet.pts).min().filter(|_| has_cuts),
         }
     }

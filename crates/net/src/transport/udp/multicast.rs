@@ -16,6 +16,7 @@ use crate::interface::Interface;
 use crate::link::{
     BATCH_FRAMES, LinkDrop, LinkReceiver, MAX_FRAME_SIZE, PAUSE_AFTER_ERROR, Senders,
 };
+use crate::log_limit;
 use crate::node::{Intake, LinkEnd, ListenError, NewFace, Node};
 
 /// How far datagrams go: over one link.
@@ -125,7 +126,10 @@ impl Sockets {
                 frames.push(senders.move_apart(sender.as_bytes(), frame));
             });
             if let Err(error) = filled.await {
-                tracing::warn!(%error, group = %self.group, "cannot receive from a multicast group");
+                if let Some(left_out) = log_limit::admit("multicast") {
+                    let group = &self.group;
+                    tracing::warn!(%error, %group, "cannot receive from a multicast group{left_out}");
+                }
                 tokio::time::sleep(PAUSE_AFTER_ERROR).await;
             }
             if !frames.is_empty() && intake.deliver(frames).is_err() {

@@ -432,7 +432,7 @@ describe("the rewind bar", () => {
       await player.page.click("#sound");
       await player.untilStats("sound", ({ audio }) => audio.state === "playing");
       await player.jump(Date.now() - 15_000);
-      const past = await player.untilStats("sound in step", ({ audio, position }) => !position.live && audio.state === "playing" && Math.abs(audio.offset) < 45);
+      const past = await player.untilStats("sound in step", ({ audio, position }) => !position.live && audio.state === "playing" && Math.abs(audio.offset) < 45, 15_000);
       assert.ok(past.position.now - past.position.shown > 10_000, "it is still in the past");
     });
   });

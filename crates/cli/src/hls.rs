@@ -44,6 +44,8 @@ const MAX_PLAYED: usize = 8;
 const MAX_AWAITED: usize = 64;
 /// How long a session lasts without a request. Players ask for the playlist once a second.
 const IDLE: Duration = Duration::from_secs(30);
+/// Who requested something so recently still plays: players of long segments ask that seldom.
+const PLAYS: Duration = Duration::from_secs(12);
 /// How long the first segments may take.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(50);
@@ -71,8 +73,6 @@ enum Trouble {
     Failed(String),
 }
 
-/// A session's place: first one of those that wait, then one of those that are played.
-type SharedPlace = Arc<Mutex<Place>>;
 type SharedTrouble = Arc<Mutex<Option<Trouble>>>;
 
 /// One name that is played. Dropping it ends it.
@@ -80,7 +80,6 @@ struct Session {
     directory: TempDir,
     requested_at: Instant,
     trouble: SharedTrouble,
-    place: SharedPlace,
     task: JoinHandle<()>,
 }
 
@@ -211,7 +210,6 @@ impl HlsServer {
         let mut sessions = self.lock();
         let session = sessions.get_mut(name)?;
         session.requested_at = Instant::now();
-        lock(&session.place).touch();
         let trouble = lock(&session.trouble).clone();
         Some((session.directory.path().join(file), trouble))
     }
@@ -241,7 +239,6 @@ impl HlsServer {
             }
         };
         let trouble = Arc::new(Mutex::new(None));
-        let place = Arc::new(Mutex::new(place));
         let recorder = Recorder::new(Destination::hls(directory.path().to_owned()), true);
         let playing = Playing {
             server: self.clone(),
@@ -250,7 +247,7 @@ impl HlsServer {
             recorder,
             trouble: Arc::clone(&trouble),
             address,
-            place: Arc::clone(&place),
+            place,
         };
         let task = tokio::spawn(async move {
             let _leaving = Leaving {
@@ -270,7 +267,6 @@ impl HlsServer {
             directory,
             requested_at: Instant::now(),
             trouble,
-            place,
             task,
         })
     }
@@ -302,7 +298,8 @@ struct Playing {
     trouble: SharedTrouble,
     /// Where its first viewer came from.
     address: IpAddr,
-    place: SharedPlace,
+    /// One of those that wait, then one of those that are played.
+    place: Place,
 }
 
 impl Playing {
@@ -331,7 +328,7 @@ impl Playing {
                         if is_frame && !has_begun {
                             has_begun = true;
                             let place = self.server.played.admit(self.address);
-                            *lock(&self.place) = place.ok_or(HlsError::Full)?;
+                            self.place = place.ok_or(HlsError::Full)?;
                             gives_way = self.gives_way();
                         }
                     }
@@ -339,8 +336,12 @@ impl Playing {
                 },
                 () = &mut gives_way => return Err(HlsError::Full.into()),
                 _ = tick.tick() => {
-                    let is_wanted = self.is_wanted() && (has_begun || begun.elapsed() < BEGIN_TIMEOUT);
-                    if !is_wanted {
+                    let unrequested = self.unrequested();
+                    if unrequested < PLAYS {
+                        self.place.touch();
+                    }
+                    let is_wanted = has_begun || begun.elapsed() < BEGIN_TIMEOUT;
+                    if unrequested >= IDLE || !is_wanted {
                         return Ok(());
                     }
                 }
@@ -349,13 +350,14 @@ impl Playing {
     }
 
     fn gives_way(&self) -> Pinned<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(lock(&self.place).gives_way())
+        Box::pin(self.place.gives_way())
     }
 
-    fn is_wanted(&self) -> bool {
+    /// Returns for how long nobody has requested anything.
+    fn unrequested(&self) -> Duration {
         let sessions = self.server.lock();
         let session = sessions.get(&self.name);
-        session.is_some_and(|session| session.requested_at.elapsed() < IDLE)
+        session.map_or(Duration::MAX, |session| session.requested_at.elapsed())
     }
 
     /// Returns whether it was a frame.

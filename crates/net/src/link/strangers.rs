@@ -19,6 +19,7 @@ use namecast_units::{Duration, Instant};
 use sha2::{Digest, Sha256};
 
 use crate::StrangersConfig;
+use crate::admission::Source;
 
 /// Octets that may be sent to a stranger for each that came from him (RFC 9000, section 8.1).
 const AMPLIFICATION: u64 = 3;
@@ -26,20 +27,6 @@ const AMPLIFICATION: u64 = 3;
 const WINDOW: Duration = Duration::from_secs(1);
 /// Octets of what a challenge asks to be returned.
 const ECHO_SIZE: usize = 8;
-
-/// Addresses that most likely belong to one site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Prefix(u64);
-
-impl Prefix {
-    fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self(u64::from(address.to_bits() >> 8)),
-            // No such number is one of IPv4, as these have 24 bits and the first of IPv6 are never 0 beyond one network.
-            IpAddr::V6(address) => Self((1 << 63) | (address.to_bits() >> 72) as u64),
-        }
-    }
-}
 
 /// What becomes of an unknown source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,13 +46,13 @@ pub(crate) struct Strangers {
     peers: BTreeMap<FaceId, Peer>,
     /// By when they were last heard.
     by_silence: BTreeSet<(Instant, FaceId)>,
-    per_prefix: BTreeMap<Prefix, usize>,
+    per_source: BTreeMap<Source, usize>,
     budget: Budget,
 }
 
 #[derive(Debug)]
 struct Peer {
-    prefix: Prefix,
+    source: Source,
     echo: [u8; ECHO_SIZE],
     received: u64,
     sent: u64,
@@ -80,7 +67,7 @@ impl Strangers {
             config,
             peers: BTreeMap::new(),
             by_silence: BTreeSet::new(),
-            per_prefix: BTreeMap::new(),
+            per_source: BTreeMap::new(),
         }
     }
 
@@ -93,15 +80,15 @@ impl Strangers {
         room: usize,
         is_proven: bool,
     ) -> Admission {
-        let prefix = Prefix::of(address);
-        let count = self.per_prefix.get(&prefix).copied().unwrap_or(0);
+        let source = Source::of(address);
+        let count = self.per_source.get(&source).copied().unwrap_or(0);
         let is_crowded = !is_proven && count >= self.config.max_per_prefix;
         if room > 0 && !is_crowded {
             return Admission::Welcome;
         }
         let mut silent = self.by_silence.iter();
         let oldest = match is_crowded {
-            true => silent.find(|(_, face)| self.peers[face].prefix == prefix),
+            true => silent.find(|(_, face)| self.peers[face].source == source),
             false => silent.next(),
         };
         match oldest {
@@ -114,9 +101,9 @@ impl Strangers {
 
     /// Takes in a stranger who got a face.
     pub(crate) fn add(&mut self, now: Instant, face: FaceId, address: SocketAddr, echo: Echo) {
-        let prefix = Prefix::of(address.ip());
+        let source = Source::of(address.ip());
         let peer = Peer {
-            prefix,
+            source,
             echo: echo.0,
             received: 0,
             sent: 0,
@@ -125,7 +112,7 @@ impl Strangers {
         self.remove(face);
         self.peers.insert(face, peer);
         self.by_silence.insert((now, face));
-        *self.per_prefix.entry(prefix).or_default() += 1;
+        *self.per_source.entry(source).or_default() += 1;
     }
 
     /// Forgets him: his face has ended, or he is no stranger any more.
@@ -134,10 +121,10 @@ impl Strangers {
             return;
         };
         self.by_silence.remove(&(peer.last_heard, face));
-        if let Some(count) = self.per_prefix.get_mut(&peer.prefix) {
+        if let Some(count) = self.per_source.get_mut(&peer.source) {
             *count -= 1;
             if *count == 0 {
-                self.per_prefix.remove(&peer.prefix);
+                self.per_source.remove(&peer.source);
             }
         }
     }
@@ -165,7 +152,7 @@ impl Strangers {
             return true;
         };
         let is_in_proportion = peer.sent + octets <= AMPLIFICATION * peer.received;
-        let may = is_in_proportion || self.budget.spend(now, peer.prefix, octets);
+        let may = is_in_proportion || self.budget.spend(now, peer.source, octets);
         if may && is_in_proportion {
             peer.sent += octets;
         }
@@ -196,7 +183,7 @@ struct Budget {
     octets: u64,
     window: u64,
     spent: u64,
-    spent_by: BTreeMap<Prefix, u64>,
+    spent_by: BTreeMap<Source, u64>,
     asked_before: usize,
 }
 
@@ -211,7 +198,7 @@ impl Budget {
         }
     }
 
-    fn spend(&mut self, now: Instant, prefix: Prefix, octets: u64) -> bool {
+    fn spend(&mut self, now: Instant, source: Source, octets: u64) -> bool {
         let window = now.since(Instant::ZERO).as_nanos() as u64 / WINDOW.as_nanos() as u64;
         if window != self.window {
             let is_next = window == self.window + 1;
@@ -219,13 +206,13 @@ impl Budget {
             self.spent_by.clear();
             (self.window, self.spent) = (window, 0);
         }
-        let spent = self.spent_by.entry(prefix).or_default();
+        let spent = self.spent_by.entry(source).or_default();
         let wanted = *spent + octets;
         let sharers = self.spent_by.len().max(self.asked_before) as u64;
         if wanted > self.octets / sharers || self.spent + octets > self.octets {
             return false;
         }
-        self.spent_by.insert(prefix, wanted);
+        self.spent_by.insert(source, wanted);
         self.spent += octets;
         true
     }

@@ -207,7 +207,7 @@ fn a_flood_of_made_up_sources_locks_nobody_out() {
             );
             assert!(strangers.len() <= PLACES, "seed {seed}");
             assert!(strangers.by_silence.len() == strangers.len(), "seed {seed}");
-            assert!(strangers.per_prefix.len() <= strangers.len(), "seed {seed}");
+            assert!(strangers.per_source.len() <= strangers.len(), "seed {seed}");
             let is_due = has_face_at.is_none() && now == at(came_at + 100);
             if is_due && admit(&mut strangers, now, honest, true) {
                 has_face_at = Some(now);

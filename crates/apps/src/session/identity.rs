@@ -165,9 +165,7 @@ impl Admission<'_> {
             .map_err(|_| Refusal::OtherCertificate)?;
         Ok(peer)
     }
-}
 
-impl Admission<'_> {
     /// Returns whether `root` is that of `identity`: the identity, and exactly the component of the application behind it. So neither
     /// `/` nor `/alice/talk` passes for `/alice`.
     fn is_root_of(&self, root: &Name, identity: &Name) -> bool {

@@ -7,7 +7,7 @@ use namecast_units::Instant;
 use serde_json::{Value, json};
 
 use super::super::*;
-use super::pipe::{both, key, packet};
+use super::pipe::{both, key, sent};
 use crate::discovery::Trust;
 use crate::{Application, Output};
 
@@ -31,16 +31,6 @@ fn side(identity: &str, seed: u8, known: Vec<KnownPeer>) -> Endpoint {
         ..EndpointConfig::default()
     };
     Endpoint::new(config, &signer, &certificate)
-}
-
-fn sent(end: &mut Endpoint) -> Vec<Packet> {
-    end.handle_timeout(both(Instant::ZERO));
-    let outputs = core::iter::from_fn(|| end.poll_output());
-    let frames = outputs.filter_map(|it| match it {
-        Output::Send(frame) => packet(&frame),
-        Output::Event(_) => None,
-    });
-    frames.collect()
 }
 
 /// The packets of one set-up, and the first one that is sealed with its keys.

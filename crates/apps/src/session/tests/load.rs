@@ -1,4 +1,4 @@
-//! Set-ups in numbers that no endpoint can answer: who may call is in all the same.
+//! More set-ups than an endpoint can answer: an authorised caller still gets its session.
 
 use bytes::Bytes;
 use namecast_packet::tlv::Writer;

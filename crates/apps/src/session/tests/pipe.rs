@@ -60,6 +60,17 @@ pub(super) fn both(now: Instant) -> Now {
     }
 }
 
+/// Everything that an endpoint sends.
+pub(super) fn sent(end: &mut Endpoint) -> Vec<Packet> {
+    end.handle_timeout(both(Instant::ZERO));
+    let outputs = core::iter::from_fn(|| end.poll_output());
+    let frames = outputs.filter_map(|it| match it {
+        Output::Send(frame) => packet(&frame),
+        Output::Event(_) => None,
+    });
+    frames.collect()
+}
+
 /// When an Interest for a packet left first, and when the packet came.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wait {

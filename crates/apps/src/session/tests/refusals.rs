@@ -8,9 +8,9 @@ use namecast_units::{Duration, Instant};
 
 use super::super::handshake::{IK, PROOF, XX};
 use super::super::*;
-use super::pipe::{A, B, Pipe, both, endpoint, key, ms, packet};
+use super::pipe::{A, B, Pipe, both, endpoint, key, ms, sent};
 use crate::discovery::Trust;
-use crate::{Application, Output};
+use crate::Application;
 
 fn config() -> EndpointConfig {
     EndpointConfig {
@@ -35,17 +35,6 @@ fn setup(callee: &str, caller: &str, parameters: Bytes) -> Bytes {
 fn data(name: &Name, content: impl Into<Bytes>) -> Bytes {
     let data = Data::builder(name.clone()).content(content.into());
     data.sign(&NullSigner).wire().clone()
-}
-
-/// Everything that an endpoint sends.
-fn sent(end: &mut Endpoint) -> Vec<Packet> {
-    end.handle_timeout(both(Instant::ZERO));
-    let outputs = core::iter::from_fn(|| end.poll_output());
-    let frames = outputs.filter_map(|it| match it {
-        Output::Send(frame) => packet(&frame),
-        Output::Event(_) => None,
-    });
-    frames.collect()
 }
 
 /// Alice calls; her first packet.

@@ -136,7 +136,7 @@ pub struct EndpointConfig {
     pub trust: Trust,
     /// The only root whose calls are taken; `None`: any.
     pub caller: Option<Name>,
-    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Others are told that they are not admitted.
+    /// SHA-256 digests of the public keys whose calls are taken; `None`: all that `trust` accepts. Other callers get a refusal.
     pub authorised: Option<Vec<[u8; 32]>>,
     /// What sessions are like.
     pub session: SessionConfig,

@@ -276,7 +276,7 @@ impl Endpoint {
             half_open.requested = (now.monotonic, half_open.requested.1 + 1);
             half_open.is_expected = true;
             let interest = Interest::builder(half_open.confirmation.clone());
-            // What a forger has put into caches does not answer.
+            // A forged packet in a cache is not fresh, so it does not answer.
             let interest = interest.must_be_fresh().lifetime(SETUP_LIFETIME);
             let nonce = names::draw_nonce(&mut self.random);
             let frame = interest.build(nonce).wire().clone();

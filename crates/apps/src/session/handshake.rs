@@ -29,7 +29,7 @@ pub(super) struct Outgoing {
     /// The callee's static key, where it is known.
     remote: Option<[u8; KEY]>,
     seed: Zeroizing<[u8; 32]>,
-    /// What the first message says of this side.
+    /// Payload of the first message: this side's certificate, or nothing.
     payload: Bytes,
     message: Vec<u8>,
 }
@@ -146,9 +146,7 @@ impl Outgoing {
         let keys = SessionKeys::split(&mut state);
         Ok(Answered { peer, keys, third })
     }
-}
 
-impl Outgoing {
     /// Reads the answer to a renewal: the new keys.
     ///
     /// # Errors
@@ -179,7 +177,7 @@ impl Outgoing {
     }
 }
 
-/// What a caller knows once it was answered.
+/// The caller's result of the callee's answer.
 pub(super) struct Answered {
     pub(super) peer: Peer,
     pub(super) keys: SessionKeys,
@@ -324,7 +322,7 @@ impl Incoming {
 /// An answer, before it is sent.
 pub(super) struct Answer {
     state: snow::HandshakeState,
-    /// What the caller's first message says of it.
+    /// Payload of the caller's first message.
     payload: Vec<u8>,
     pub(super) message: Vec<u8>,
 }

@@ -57,7 +57,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Begins a search; `None` for a puzzle that no callee gives out.
+    /// Begins a search; `None` if the difficulty exceeds the bound for callees.
     pub(super) fn new(puzzle: Puzzle, ephemeral: [u8; 32]) -> Option<Self> {
         (puzzle.difficulty <= MAX_DIFFICULTY).then_some(Self {
             puzzle,

@@ -241,8 +241,8 @@ fn not_had(option: &str, address: SocketAddr) -> String {
     format!("cannot listen on {address}: choose another address with --{option}, or --{option} off")
 }
 
-/// Something that happened to a stream: a sentence for people, and an object for programs. One a second of those alike is told, as
-/// strangers cause them.
+/// Something that happened to a stream: a sentence for people, and an object for programs. Strangers can cause them, so one a second
+/// of each kind is shown.
 #[derive(Debug)]
 struct Told {
     /// Kind of the event, and the stream or the reason that it is about.

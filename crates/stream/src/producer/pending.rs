@@ -51,7 +51,7 @@ pub struct PendingTable<K> {
     max_per_key: usize,
 }
 
-/// A face that is told from others has at most this part of a table: well below half, so that no two have all.
+/// Largest part of a table for one face whose number is known: below half, so that two faces do not fill it.
 const SHARE: (usize, usize) = (2, 5);
 
 impl<K: Ord + Copy> PendingTable<K> {

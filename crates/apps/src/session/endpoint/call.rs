@@ -39,7 +39,7 @@ pub(super) struct Call {
 pub(super) struct HalfOpen {
     pub(super) caller: Name,
     pub(super) incoming: Incoming,
-    /// What the answer was made with.
+    /// Seed of the answer's ephemeral key.
     pub(super) seed: Zeroizing<[u8; 32]>,
     pub(super) answer: Data,
     /// Who calls, if the first message says it.

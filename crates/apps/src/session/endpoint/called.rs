@@ -22,7 +22,7 @@ use crate::{Now, face};
 const REFUSED_INTERVAL: Duration = Duration::from_secs(1);
 /// How long whoever is not admitted is answered that it is not.
 const REFUSED_LINGER: Duration = Duration::from_secs(1);
-/// What whoever is not admitted is told.
+/// Reason sent to a caller whose key is not admitted.
 const NOT_ADMITTED: &str = "this key is not admitted here";
 
 /// A set-up that is refused, and what its caller hears of it.

@@ -137,7 +137,7 @@ impl Calling {
     }
 
     pub(super) fn poll_timeout(&self) -> Instant {
-        // Whoever searches goes on as soon as there is time.
+        // A search continues at every opportunity.
         let due = if self.search.is_some() {
             Instant::ZERO
         } else {

@@ -20,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(5);
 const LIMIT: Duration = Duration::from_secs(600);
 /// Least time from one renewal that a callee answers to the next.
 const MIN_INTERVAL: Duration = Duration::from_secs(60);
-/// What the other side is told whose keys are not renewed.
+/// Reason that closes a session whose keys were not renewed.
 const UNRENEWED: &str = "the keys could not be renewed";
 
 /// Where a session's keys come from, and how its next ones are coming along.
@@ -64,7 +64,7 @@ impl Renewal {
         }
     }
 
-    /// When the session is over, as its keys are too old.
+    /// Returns when the keys are too old and the session ends.
     fn end(&self, config: &SessionConfig) -> Instant {
         self.since + config.renew_after + LIMIT
     }

@@ -9,8 +9,8 @@ use namecast_units::{Duration, Instant};
 use super::super::handshake::{IK, PROOF, XX};
 use super::super::*;
 use super::pipe::{A, B, Pipe, both, endpoint, key, ms, sent};
-use crate::discovery::Trust;
 use crate::Application;
+use crate::discovery::Trust;
 
 fn config() -> EndpointConfig {
     EndpointConfig {

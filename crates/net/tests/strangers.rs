@@ -8,6 +8,8 @@ mod common;
 mod namespace;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{eventually, fetch, interest, name, produce, soon, start, status_with};
@@ -171,6 +173,64 @@ async fn one_source_with_all_places_locks_nobody_out() {
     })
     .await;
     assert_eq!(datagram_faces(&status), 1);
+}
+
+/// Proven peers of one address have all places and go on sending, none of use to anybody: one from beside them registers a prefix and
+/// fetches all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_registers_beside_busy_ones_of_its_own_source() {
+    if !namespace::is_inside(
+        "a_peer_registers_beside_busy_ones_of_its_own_source",
+        SET_UP,
+    ) {
+        return;
+    }
+    let node = victim();
+    produce(&node, "/here", 1_000).await;
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let to = *listener.address();
+    let attackers = occupy(&node, Ipv4Addr::new(10, 0, 0, 9), to).await;
+    let rounds = Arc::new(AtomicU64::new(0));
+    let stopping = Arc::new(AtomicBool::new(false));
+    let (counted, stopped) = (Arc::clone(&rounds), Arc::clone(&stopping));
+    let flooding = std::thread::spawn(move || {
+        let wanted = interest(name("/nobody"), Duration::from_secs(4));
+        let mut buffer = [0; 9_000];
+        while !stopped.load(Ordering::Relaxed) {
+            counted.fetch_add(1, Ordering::Relaxed);
+            for socket in &attackers {
+                let _ = socket.send(&wanted);
+                while let Ok(length) = socket.recv(&mut buffer) {
+                    let _ = socket.send(&buffer[..length]);
+                }
+            }
+        }
+    });
+    let honest = start();
+    let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
+    let registration = honest.register_prefix(face, name("/honest"), 0);
+    let mut states = registration.states();
+    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
+    soon("the registration", registered).await.unwrap();
+    honest.add_route(name("/here"), face, 0).await.unwrap();
+    let mut application = honest.application_face().await.unwrap();
+    fetch(&mut application, &name("/here/1")).await;
+    eventually("25 600 datagrams were sent", async || {
+        (rounds.load(Ordering::Relaxed) >= 200).then_some(())
+    })
+    .await;
+    let status = node.status().await.unwrap();
+    assert_eq!(datagram_faces(&status), PLACES);
+    // 128 peers, each of which waits before it comes again.
+    let accepted = status.listeners.iter().map(|it| it.accepted).sum::<u64>();
+    assert!(accepted < 1_000, "{accepted}");
+    assert!(status.routes.iter().any(|route| route.prefix == "/honest"));
+    assert_eq!(status.sources[0].source, "10.0.0.0/24");
+    stopping.store(true, Ordering::Relaxed);
+    flooding.join().unwrap();
 }
 
 /// A consumer that never returns anything, asking for 8000 octets with each of some 40: it gets three times what it sent and the

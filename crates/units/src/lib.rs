@@ -4,6 +4,7 @@
 mod codel;
 mod histogram;
 mod log_limit;
+mod pauses;
 mod random;
 mod rate;
 mod text;
@@ -14,6 +15,7 @@ pub use codel::CoDel;
 pub use core::time::Duration;
 pub use histogram::Histogram;
 pub use log_limit::LogLimit;
+pub use pauses::Pauses;
 pub use random::Random;
 pub use rate::{Bitrate, ByteSize};
 pub use text::{ParseQuantityError, duration, optional_duration, parse_count, parse_duration};

@@ -1,11 +1,8 @@
 //! Keys that pushers show, and what wrong ones cost.
 
-use std::collections::BTreeMap;
-
 use namecast_net::admission::Source;
-use namecast_units::Duration;
+use namecast_units::{Duration, Pauses};
 use sha2::{Digest, Sha256};
-use tokio::time::Instant;
 
 /// Fewest characters of a key where others can guess it: 96 bits in an alphabet of 64.
 const MIN_LEN: usize = 16;
@@ -173,56 +170,9 @@ fn is_weak(key: &str) -> bool {
     key.len() < MIN_LEN || different.len() < MIN_DIFFERENT
 }
 
-/// Wrong keys, by where they came from.
-#[derive(Debug, Default)]
-pub(super) struct Guesses(BTreeMap<Source, Guess>);
-
-#[derive(Clone, Copy, Debug)]
-struct Guess {
-    /// Wrong keys in a row.
-    count: u32,
-    last: Instant,
-}
-
-impl Guess {
-    fn pause(&self) -> Duration {
-        let doubled = 2_u32.saturating_pow(self.count.saturating_sub(1));
-        PAUSES.0.saturating_mul(doubled).min(PAUSES.1)
-    }
-}
-
-impl Guesses {
-    /// Returns how long `source` has to wait before it may show a key again; zero if it need not.
-    pub(super) fn wait(&self, now: Instant, source: Source) -> Duration {
-        let guess = self.0.get(&source);
-        let until = guess.map(|guess| guess.last + guess.pause());
-        until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now))
-    }
-
-    /// Records a wrong key.
-    pub(super) fn wrong(&mut self, now: Instant, source: Source) {
-        let is_forgotten = |guess: &Guess| now.duration_since(guess.last) >= FORGOTTEN;
-        if self.0.len() >= MAX_SOURCES && !self.0.contains_key(&source) {
-            let oldest = self.0.iter().min_by_key(|(_, guess)| guess.last);
-            if let Some(oldest) = oldest.map(|(source, _)| *source) {
-                self.0.remove(&oldest);
-            }
-        }
-        let guess = self.0.entry(source).or_insert(Guess {
-            count: 0,
-            last: now,
-        });
-        let before = if is_forgotten(guess) { 0 } else { guess.count };
-        *guess = Guess {
-            count: before.saturating_add(1),
-            last: now,
-        };
-    }
-
-    /// Forgets the wrong keys of a source, which has shown a right one.
-    pub(super) fn right(&mut self, source: Source) {
-        self.0.remove(&source);
-    }
+/// Returns pauses after wrong keys, of which none came yet.
+pub(super) const fn pauses() -> Pauses<Source> {
+    Pauses::new(PAUSES.0, PAUSES.1, FORGOTTEN, MAX_SOURCES)
 }
 
 #[cfg(test)]
@@ -275,41 +225,5 @@ mod tests {
             let made = make();
             assert!(PushKeys::parse(&made, true).is_ok(), "{made}");
         }
-    }
-
-    /// 1, 2, 4, … 60 s after wrong keys in a row; none after a right one, nor for another source.
-    #[test]
-    fn wrong_keys_cost_growing_pauses() {
-        let [here, other] = ["192.0.2.1", "198.51.100.1"].map(|it| Source::of(it.parse().unwrap()));
-        let mut guesses = Guesses::default();
-        let mut now = Instant::now();
-        for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-            guesses.wrong(now, here);
-            let wait = guesses.wait(now, here);
-            assert_eq!(wait, Duration::from_secs(seconds));
-            assert_eq!(guesses.wait(now, other), Duration::ZERO);
-            now += wait;
-            assert_eq!(guesses.wait(now, here), Duration::ZERO);
-        }
-        guesses.right(here);
-        guesses.wrong(now, here);
-        assert_eq!(guesses.wait(now, here), PAUSES.0);
-        now += FORGOTTEN;
-        guesses.wrong(now, here);
-        assert_eq!(guesses.wait(now, here), PAUSES.0);
-    }
-
-    #[test]
-    fn sources_of_wrong_keys_are_bounded() {
-        let mut guesses = Guesses::default();
-        let now = Instant::now();
-        for number in 0..2 * MAX_SOURCES as u32 {
-            let address = std::net::Ipv4Addr::from_bits(number << 8).into();
-            guesses.wrong(
-                now + Duration::from_millis(number.into()),
-                Source::of(address),
-            );
-        }
-        assert_eq!(guesses.0.len(), MAX_SOURCES);
     }
 }

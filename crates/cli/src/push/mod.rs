@@ -28,13 +28,13 @@ use namecast_media::ingest::source::Container;
 use namecast_media::ingest::{Exceeded, Limits};
 use namecast_net::admission::Source;
 use namecast_packet::{Component, Name};
-use namecast_units::Duration;
+use namecast_units::{Duration, Pauses};
 use serde::Serialize;
 use tokio::io::AsyncRead;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
-use keys::{Guesses, PushKeys, Verdict};
+use keys::{PushKeys, Verdict};
 
 /// Streams at a time; each has an ffmpeg or three.
 pub const MAX_STREAMS: usize = 32;
@@ -213,14 +213,16 @@ pub struct Gate(Arc<Shared>);
 struct Shared {
     prefix: Name,
     limits: Limits,
+    /// From which pauses are counted.
+    begun: Instant,
     state: Mutex<State>,
     events: mpsc::Sender<Event>,
 }
 
-#[derive(Default)]
 struct State {
     keys: PushKeys,
-    guesses: Guesses,
+    /// After wrong keys, by where they came from.
+    pauses: Pauses<Source>,
     live: BTreeMap<Name, Arc<Holder>>,
     /// Those of the past as well.
     names: BTreeSet<Name>,
@@ -275,11 +277,15 @@ impl Gate {
         let (events, heard) = mpsc::channel(MAX_EVENTS);
         let state = Mutex::new(State {
             keys,
-            ..State::default()
+            pauses: keys::pauses(),
+            live: BTreeMap::new(),
+            names: BTreeSet::new(),
+            counters: GateCounters::default(),
         });
         let shared = Shared {
             prefix,
             limits,
+            begun: Instant::now(),
             state,
             events,
         };
@@ -334,17 +340,17 @@ impl Gate {
     /// Returns the name of `path` if `key` is right. A wrong one costs a pause.
     fn permitted(&self, path: &str, key: Option<&str>, from: IpAddr) -> Result<Name, Refusal> {
         let mut state = self.lock();
-        let (now, source) = (Instant::now(), Source::of(from));
-        let wait = state.guesses.wait(now, source);
+        let (now, source) = (self.0.begun.elapsed(), Source::of(from));
+        let wait = state.pauses.remaining(now, source);
         if !wait.is_zero() && !state.keys.is_empty() {
             return Err(Refusal::Paused(wait.as_secs() + 1));
         }
         match state.keys.check(key.map(keys::digest), path) {
-            Verdict::Right => state.guesses.right(source),
+            Verdict::Right => state.pauses.forget(source),
             Verdict::OfOtherNames => return Err(Refusal::OtherNames),
             Verdict::Wrong => {
                 if key.is_some() {
-                    state.guesses.wrong(now, source);
+                    state.pauses.record(now, source);
                 }
                 return Err(Refusal::Key);
             }

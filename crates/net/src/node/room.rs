@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use namecast_forward::FaceId;
-use namecast_units::Instant;
+use namecast_units::{Duration, Instant, Pauses};
 
 use super::event_loop::EventLoop;
 use super::face_table::FaceEntry;
@@ -21,9 +21,30 @@ enum Group {
     Connections(ListenerId),
 }
 
+/// First and longest pause of a peer whose face gave way before it was of use.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// Time after which such a peer begins anew.
+const FORGOTTEN: Duration = Duration::from_secs(120);
+/// Such peers that are remembered: as many as an address has ports.
+const MAX_PAUSED: usize = 65_536;
+
 /// Which sources have how many faces, in each group.
-#[derive(Debug, Default)]
-pub(super) struct FaceSources(BTreeMap<Group, Occupants<FaceId>>);
+#[derive(Debug)]
+pub(super) struct FaceSources {
+    groups: BTreeMap<Group, Occupants<FaceId>>,
+    /// After a face of a proven peer gave way unused. Else peers of no use that go on sending would take places from one another,
+    /// and from a newcomer before it has registered.
+    pauses: Pauses<SocketAddr>,
+}
+
+impl Default for FaceSources {
+    fn default() -> Self {
+        Self {
+            groups: BTreeMap::new(),
+            pauses: Pauses::new(PAUSES.0, PAUSES.1, FORGOTTEN, MAX_PAUSED),
+        }
+    }
+}
 
 impl FaceSources {
     fn of(entry: &FaceEntry) -> Option<Group> {
@@ -36,7 +57,7 @@ impl FaceSources {
     /// Adds a face of `source`, of no use yet.
     pub(super) fn add(&mut self, face: FaceId, entry: &FaceEntry, source: Source) {
         if let Some(group) = Self::of(entry) {
-            let occupants = self.0.entry(group).or_default();
+            let occupants = self.groups.entry(group).or_default();
             occupants.insert(face, source, None);
         }
     }
@@ -44,11 +65,11 @@ impl FaceSources {
     /// Forgets a face: it has ended, or gives way to none any more.
     pub(super) fn remove(&mut self, face: FaceId, entry: &FaceEntry) {
         if let Some(group) = Self::of(entry)
-            && let Some(occupants) = self.0.get_mut(&group)
+            && let Some(occupants) = self.groups.get_mut(&group)
         {
             occupants.remove(face);
             if occupants.is_empty() {
-                self.0.remove(&group);
+                self.groups.remove(&group);
             }
         }
     }
@@ -56,7 +77,7 @@ impl FaceSources {
     /// Number of faces of each source, those with most first.
     pub(super) fn sources(&self) -> Vec<(Source, usize)> {
         let mut counts = BTreeMap::<Source, usize>::new();
-        for (source, count) in self.0.values().flat_map(Occupants::sources) {
+        for (source, count) in self.groups.values().flat_map(Occupants::sources) {
             *counts.entry(source).or_default() += count;
         }
         let mut sources: Vec<_> = counts.into_iter().collect();
@@ -87,7 +108,9 @@ impl EventLoop {
                 true
             }
             Admission::Challenge => {
-                is_proven && self.end_idlest(Group::Datagrams, Source::of(remote.ip()))
+                let wait = self.sources.pauses.remaining(self.elapsed(now), remote);
+                let may = is_proven && wait.is_zero();
+                may && self.end_idlest(Group::Datagrams, Source::of(remote.ip()))
             }
         }
     }
@@ -100,16 +123,35 @@ impl EventLoop {
     fn end_idlest(&mut self, group: Group, newcomer: Source) -> bool {
         let now = self.clock.now();
         loop {
-            let occupants = self.sources.0.get(&group);
+            let occupants = self.sources.groups.get(&group);
             let Some(face) = occupants.and_then(|it| it.gives_way(now, newcomer)) else {
                 return false;
             };
             let serves = self.routes.keys().any(|(_, to)| *to == face);
             if !self.note_use(now, face, serves) {
+                self.pause_useless(now, face);
                 self.remove_face(face);
                 return true;
             }
         }
+    }
+
+    /// Has the peer of a face that was never of use wait before it gets another one.
+    fn pause_useless(&mut self, now: Instant, face: FaceId) {
+        let was_used = |it: &Occupants<FaceId>| it.used_at(face).is_some();
+        let entry = self.faces.get(face);
+        // Strangers may have been named by somebody else.
+        let proven = entry.filter(|entry| !entry.sender.is_stranger());
+        if let Some((_, path)) = proven.and_then(|entry| entry.origin)
+            && !self.sources.groups.values().any(was_used)
+        {
+            let elapsed = self.elapsed(now);
+            self.sources.pauses.record(elapsed, path.remote);
+        }
+    }
+
+    fn elapsed(&self, now: Instant) -> Duration {
+        now.since(self.started)
     }
 
     /// Records whether a face was used since it was last looked at, and returns it. Of use is who serves a prefix or gets Data.
@@ -123,7 +165,7 @@ impl EventLoop {
         let gets_more = core::mem::replace(&mut entry.data_sent, data) != data;
         let is_used = serves || gets_more || is_heard && data > 0;
         let group = FaceSources::of(entry).filter(|_| is_used);
-        let occupants = group.and_then(|group| self.sources.0.get_mut(&group));
+        let occupants = group.and_then(|group| self.sources.groups.get_mut(&group));
         let Some(occupants) = occupants else {
             return false;
         };

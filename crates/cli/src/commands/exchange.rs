@@ -206,9 +206,7 @@ impl Exchanging {
     async fn dial(&mut self) -> anyhow::Result<()> {
         if self.is_caller && self.current.is_none() {
             let (callee, trust) = (root(&self.peer, APPLICATION), self.keys.trust());
-            let call =
-                move |it: &mut namecast_apps::session::Endpoint, now| it.call(now, callee, trust);
-            self.line.call(call).await?;
+            self.line.dial(callee, trust).await?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What `exchange`, `talk` and `remote` have in common: an endpoint of sessions on a node of its own, behind a forwarder.
 
 use clap::Args;
+use namecast_apps::live::watcher::Trust;
 use namecast_apps::session::{
     CallId, Endpoint, EndpointConfig, Event, SessionConfig, SessionStats,
 };
@@ -25,6 +26,9 @@ const CACHE: ByteSize = ByteSize::mebibytes(1);
 
 /// Longest time that a goodbye takes: a call that is over answers for so long.
 const MAX_GOODBYE: Duration = Duration::from_secs(4);
+
+/// Longest time that a call waits for the forwarder.
+const MAX_REGISTRATION: Duration = Duration::from_secs(2);
 
 /// What all commands with a line take.
 #[derive(Clone, Debug, Args)]
@@ -154,6 +158,14 @@ impl Line {
     /// The node that calls go through.
     pub(super) const fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// Calls `callee`, whose key has to be one of `trust`, once the forwarder sends Interests here: the callee's first one is for the
+    /// caller's proof.
+    pub(super) async fn dial(&self, callee: Name, trust: Trust) -> anyhow::Result<()> {
+        // A forwarder that does not answer, or refuses, is reported by `next`.
+        let _ = tokio::time::timeout(MAX_REGISTRATION, self.registration.registered()).await;
+        self.call(|it, now| it.call(now, callee, trust)).await
     }
 
     /// Calls the endpoint, which runs as long as the node.

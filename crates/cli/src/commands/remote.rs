@@ -198,9 +198,7 @@ struct Working {
 impl Working {
     async fn follow(&mut self, mut stop: Stop) -> anyhow::Result<()> {
         let (callee, trust) = (root(&self.peer, APPLICATION), self.keys.trust());
-        self.line
-            .call(|it, now| it.call(now, callee, trust))
-            .await?;
+        self.line.dial(callee, trust).await?;
         let mut terminal: Option<Terminal> = None;
         let mut tick = tokio::time::interval(FIGURES_INTERVAL);
         loop {

@@ -216,7 +216,7 @@ impl Talking {
         self.progress.say(&format!("Calling {peer} …"));
         let trust = KeyCheck::new(peer.clone(), &self.arguments.line.trusted)?.trust();
         let callee = root(peer, APPLICATION);
-        self.line.call(|it, now| it.call(now, callee, trust)).await
+        self.line.dial(callee, trust).await
     }
 
     /// Takes what the endpoint reports. Returns whether the command ends with it.

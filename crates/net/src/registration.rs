@@ -141,7 +141,7 @@ const fn wanted(prefix: Name, cost: u64) -> Wanted {
 fn start(node: &Node, face: FaceId, wanted: Wanted) -> Registration {
     let (state, observed) = watch::channel(RegistrationState::Pending);
     let (cost, costs) = watch::channel(wanted.cost);
-    let cancelled = node.stopping().child_token();
+    let (cancelled, running_until) = node.registration_token();
     let registration = Registration {
         state: observed,
         cost,
@@ -153,6 +153,7 @@ fn start(node: &Node, face: FaceId, wanted: Wanted) -> Registration {
             running.run(&state, &cancelled).await;
         }
         state.send_replace(RegistrationState::Ended);
+        drop(running_until);
     });
     registration
 }

@@ -78,6 +78,24 @@ async fn an_application_that_is_dropped_takes_its_face_along() {
     status_with(&node, "no route", |status| routes_to(status, "/a") == 0).await;
 }
 
+/// A node that stops takes its registrations back, also over UDP, where its face lives on at the neighbour.
+#[tokio::test]
+async fn a_node_that_stops_is_asked_for_nothing_any_more() {
+    let far = start();
+    let listener = far
+        .listen_udp("127.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    for _ in 0..20 {
+        let near = start();
+        let face = near.connect(listener.uri().clone()).await.unwrap();
+        let registration = near.register_prefix(face, name("/a"), 0);
+        assert!(registration.registered().await);
+        near.shutdown().await;
+        assert_eq!(routes_to(&far.status().await.unwrap(), "/a"), 0);
+    }
+}
+
 #[tokio::test]
 async fn routes_and_strategies_come_and_go() {
     let node = start();

@@ -231,7 +231,6 @@ impl Line {
     /// # Errors
     /// If the forwarder was never there.
     pub(super) async fn close(self) -> anyhow::Result<()> {
-        self.registration.cancel();
         self.node.shutdown().await;
         self.uplink.ensure_was_up()
     }

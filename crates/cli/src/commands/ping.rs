@@ -196,8 +196,7 @@ async fn serve(
     let Chosen { uri, face } = arguments.connect.keep(node).await?;
     let mut own = node.application_face().await?;
     node.add_route(prefix.clone(), own.id(), 0).await?;
-    let registration = node.register_prefix(face, prefix.clone(), 0);
-    let mut registered = registration.states();
+    let mut registered = node.register_prefix(face, prefix.clone(), 0).states();
     let mut answered = 0_u64;
     let mut figures = tokio::time::interval(FIGURES_INTERVAL);
     loop {
@@ -225,7 +224,6 @@ async fn serve(
         }
     }
     print_line(format_args!("{answered} answered"))?;
-    registration.cancel();
     Ok(())
 }
 

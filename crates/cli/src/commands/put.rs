@@ -89,8 +89,9 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let put = server.call(move |server, now| server.put(object, content, now.wall));
     let versioned = put.await.context("the node has stopped")??;
     progress.show("");
-    let registration = node.register_prefix(uplink.face(), name.clone(), 0);
-    let mut registered = registration.states();
+    let mut registered = node
+        .register_prefix(uplink.face(), name.clone(), 0)
+        .states();
     print_line(versioned)?;
     progress.say(&format!("Serving {size} bytes, signed with key {digest}"));
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
@@ -115,7 +116,6 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
             () = stop.wait() => break,
         }
     }
-    registration.cancel();
     node.shutdown().await;
     uplink.ensure_was_up()
 }

@@ -22,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind, StrategyNameError};
 use namecast_packet::Name;
+use namecast_units::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -54,6 +55,8 @@ use lanes::Lanes;
 
 /// Commands that wait for the event loop; those who give them wait when there are more.
 const COMMAND_QUEUE: usize = 256;
+/// Longest time that neighbours have to confirm that prefixes are not registered any more.
+const MAX_LEAVING: Duration = Duration::from_millis(500);
 
 /// A running node. Clones are handles on the same node; it runs until [`shutdown`](Self::shutdown).
 #[derive(Clone, Debug)]
@@ -72,6 +75,9 @@ struct Shared {
     readvertising: OnceLock<Arc<dyn Readvertises>>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
+    /// Registrations, and what has them taken back: before anything else stops, as commands have to leave for that.
+    registrations: TaskTracker,
+    leaving: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.
     aborting: CancellationToken,
 }
@@ -138,6 +144,8 @@ impl Node {
             lanes: Arc::new(Lanes::new(config.forwarders)),
             readvertising: OnceLock::new(),
             stopping: CancellationToken::new(),
+            registrations: TaskTracker::new(),
+            leaving: CancellationToken::new(),
             aborting: CancellationToken::new(),
             config,
         };
@@ -294,9 +302,13 @@ impl Node {
         self.shared.plane.tap.missed()
     }
 
-    /// Stops the node: listeners first, then what is queued goes out, then connections close. Takes no longer than
+    /// Stops the node: registrations are taken back, listeners end, what is queued goes out, connections close. Takes no longer than
     /// [`NodeConfig::shutdown_timeout`]; repeated calls are harmless.
     pub async fn shutdown(&self) {
+        self.shared.leaving.cancel();
+        self.shared.registrations.close();
+        // A neighbour that does not answer forgets by itself.
+        let _ = tokio::time::timeout(MAX_LEAVING, self.shared.registrations.wait()).await;
         self.shared.stopping.cancel();
         self.shared.tasks.close();
         let timeout = self.config().shutdown_timeout;

@@ -8,11 +8,11 @@
 //! while a forwarder works, which is a small part of what the system calls on both sides of it take. Where several threads
 //! are to work at once there are several forwarders, each for its share of all names.
 
+mod exits;
 mod news;
 mod strangers;
 mod totals;
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use arc_swap::ArcSwapOption;
@@ -28,6 +28,7 @@ use super::tap::Tap;
 use crate::hops::Hops;
 use crate::link::{Arrival, Challenge, LinkSender, Strangers};
 use crate::{Clock, StrangersConfig};
+use exits::Exits;
 use news::News;
 
 /// A node's forwarders, and where each face's frames leave.
@@ -55,9 +56,6 @@ pub(crate) struct Plane {
     /// What strangers have to return.
     pub(crate) challenge: Challenge,
 }
-
-/// Where each face's packets leave.
-type Exits = BTreeMap<FaceId, Arc<LinkSender>>;
 
 /// One forwarder, for one thread at a time, in lines of the processors' caches that it shares with no other.
 #[derive(Debug)]
@@ -98,7 +96,7 @@ impl Plane {
             own_strategies,
             dispatcher: Dispatcher::new(config.hash_key, count),
             earlier: Notify::new(),
-            exits: ArcSwapOption::from_pointee(Exits::new()),
+            exits: ArcSwapOption::from_pointee(Exits::default()),
             news: News::default(),
             strangers: Arc::new(Mutex::new(Strangers::new(strangers))),
             tap: Tap::default(),
@@ -111,7 +109,7 @@ impl Plane {
     /// Whether the face is there.
     pub(crate) fn has_face(&self, face: FaceId) -> bool {
         let exits = self.exits.load();
-        (exits.as_ref()).is_some_and(|exits| exits.contains_key(&face))
+        (exits.as_ref()).is_some_and(|exits| exits.get(face).is_some())
     }
 
     /// Hands the forwarders frames that came in on `face`, and sends what comes of it.
@@ -125,7 +123,7 @@ impl Plane {
     ) -> Result<(), NodeError> {
         let exits = self.exits.load();
         let exits = exits.as_ref().ok_or(NodeError::Stopped)?;
-        let sender = exits.get(&face).ok_or(NodeError::NoSuchFace(face))?;
+        let sender = exits.get(face).ok_or(NodeError::NoSuchFace(face))?;
         let now = self.clock.now();
         let frames = frames.into_iter();
         let frames = frames.inspect(|frame| self.tap.record(now, face, false, frame));
@@ -296,7 +294,7 @@ impl Plane {
             *past.unwrap_or_else(PoisonError::into_inner) += link_counters(sender);
         });
         self.change_exits(|exits| {
-            exits.remove(&face);
+            exits.remove(face);
         });
     }
 
@@ -310,7 +308,7 @@ impl Plane {
     fn with_sender<T>(&self, face: FaceId, look: impl FnOnce(&LinkSender) -> T) -> Option<T> {
         let exits = self.exits.load();
         let exits = exits.as_ref()?;
-        exits.get(&face).map(|sender| look(sender))
+        exits.get(face).map(|sender| look(sender))
     }
 
     /// Takes no more frames, and lets links send what they have queued.
@@ -358,7 +356,7 @@ impl Plane {
             let frames: Vec<Bytes> = core::iter::once(frame)
                 .chain(others.map(|output| output.frame))
                 .collect();
-            if let Some(sender) = exits.get(&face) {
+            if let Some(sender) = exits.get(face) {
                 sender.send(self.clock, frames);
             }
         }

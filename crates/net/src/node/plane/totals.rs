@@ -90,7 +90,7 @@ impl Plane {
         let past = *past.unwrap_or_else(PoisonError::into_inner);
         past.merge_into_node(&mut sum);
         if let Some(exits) = &*self.exits.load() {
-            for sender in exits.values() {
+            for sender in exits.senders() {
                 link_counters(sender).merge_into_node(&mut sum);
             }
         }

@@ -141,7 +141,7 @@ const fn wanted(prefix: Name, cost: u64) -> Wanted {
 fn start(node: &Node, face: FaceId, wanted: Wanted) -> Registration {
     let (state, observed) = watch::channel(RegistrationState::Pending);
     let (cost, costs) = watch::channel(wanted.cost);
-    let (cancelled, running_until) = node.registration_token();
+    let (cancelled, running_until) = node.spawner().registration_token();
     let registration = Registration {
         state: observed,
         cost,

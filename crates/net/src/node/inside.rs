@@ -8,7 +8,6 @@ use namecast_packet::{Name, PrefixAnnouncement};
 use namecast_units::{ByteSize, Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::{
     CacheUpdate, Command, ContentStoreDescription, FaceDescription, FaceEvent, LinkEnd,
@@ -19,12 +18,6 @@ use crate::admission::Source;
 use crate::link::{ListenerId, UdpPath};
 
 impl Node {
-    /// What has a registration taken back, and what to hold until it is.
-    pub(crate) fn registration_token(&self) -> (CancellationToken, TaskTrackerToken) {
-        let token = self.shared.registrations.token();
-        (self.shared.leaving.child_token(), token)
-    }
-
     /// Resolves when the node is told to stop.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.shared.stopping
@@ -193,6 +186,8 @@ impl Node {
             config: self.shared.config.clone(),
             tasks: self.shared.tasks.clone(),
             lanes: Arc::clone(&self.shared.lanes),
+            registrations: self.shared.registrations.clone(),
+            leaving: self.shared.leaving.clone(),
             stopping: self.shared.stopping.clone(),
             aborting: self.shared.aborting.clone(),
             plane: Arc::clone(self.plane()),

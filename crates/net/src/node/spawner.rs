@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::Plane;
 use super::lanes::Lanes;
@@ -19,9 +20,16 @@ pub(crate) struct Spawner {
     pub(super) tasks: TaskTracker,
     pub(super) lanes: Arc<Lanes>,
     pub(super) aborting: CancellationToken,
+    pub(super) registrations: TaskTracker,
+    pub(super) leaving: CancellationToken,
 }
 
 impl Spawner {
+    /// What has a registration taken back before the node stops, and what its task holds until it is.
+    pub(crate) fn registration_token(&self) -> (CancellationToken, TaskTrackerToken) {
+        (self.leaving.child_token(), self.registrations.token())
+    }
+
     /// A thread for a link, on which its socket is to be made and its tasks are to run.
     pub(crate) fn lane(&self) -> &Handle {
         self.lanes.next()

@@ -175,6 +175,38 @@ async fn one_source_with_all_places_locks_nobody_out() {
     assert_eq!(datagram_faces(&status), 1);
 }
 
+/// A newcomer to a node without a free place that sends one Interest, and then only returns what it is sent, gets its Data.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newcomer_has_to_send_nothing_again() {
+    if !namespace::is_inside("a_newcomer_has_to_send_nothing_again", SET_UP) {
+        return;
+    }
+    let node = victim();
+    produce(&node, "/here", 1_000).await;
+    let listener = node
+        .listen_udp("10.0.0.1:0".parse().unwrap())
+        .await
+        .unwrap();
+    let to = *listener.address();
+    let _attackers = occupy(&node, Ipv4Addr::new(10, 1, 1, 1), to).await;
+    let newcomer = UdpSocket::bind("10.9.9.9:0").unwrap();
+    newcomer.connect(to).unwrap();
+    newcomer.set_nonblocking(true).unwrap();
+    let wanted = interest(name("/here/1"), Duration::from_secs(4));
+    newcomer.send(&wanted).unwrap();
+    eventually("the Data", async || {
+        let mut buffer = [0; 9_000];
+        while let Ok(length) = newcomer.recv(&mut buffer) {
+            if length > 1_000 {
+                return Some(());
+            }
+            let _ = newcomer.send(&buffer[..length]);
+        }
+        None
+    })
+    .await;
+}
+
 /// Proven peers of one address have all places and go on sending, none of use to anybody: one from beside them registers a prefix and
 /// fetches all the same.
 #[tokio::test(flavor = "multi_thread")]

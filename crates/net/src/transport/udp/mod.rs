@@ -1,6 +1,7 @@
 //! UDP: one frame per datagram, batched both ways.
 
 mod multicast;
+mod unproven;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use crate::node::{
 #[cfg(target_os = "linux")]
 pub(crate) use multicast::NDN_GROUP_V4;
 pub use multicast::UdpMulticast;
+use unproven::Unproven;
 
 /// Receives at `address`; faces are made as peers turn up.
 pub(crate) async fn listen(
@@ -50,6 +52,7 @@ pub(crate) async fn listen(
         socket,
         counters,
         known: BTreeMap::new(),
+        unproven: Unproven::default(),
     };
     node.spawn(door.receive(stop.clone()));
     Ok(Listener::new(address, uri, stop))
@@ -64,6 +67,7 @@ struct Door {
     counters: Arc<LinkCounters>,
     /// Faces by peer, some of which may have ended.
     known: BTreeMap<UdpPath, FaceId>,
+    unproven: Unproven,
 }
 
 impl Door {
@@ -99,6 +103,7 @@ impl Door {
             let octets = frames.iter().map(Bytes::len).sum();
             if let Some(frame) = challenge.frame_for(path.remote, octets) {
                 self.socket.try_send(path, &[frame], &self.counters);
+                self.unproven.keep(path, &frames);
             }
             return Ok(());
         };
@@ -106,7 +111,9 @@ impl Door {
             self.known.clear();
         }
         self.known.insert(path, face);
-        plane.deliver(face, frames)?;
+        let mut all = self.unproven.take(path);
+        all.extend(frames);
+        plane.deliver(face, all)?;
         plane.challenge_peer(face, path.remote);
         Ok(())
     }

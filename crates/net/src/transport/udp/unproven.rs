@@ -1,0 +1,92 @@
+//! What peers sent that have to show first that they receive what is sent to them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use bytes::Bytes;
+
+use crate::link::UdpPath;
+
+/// Peers whose frames are kept. In a flood of 20 000 datagrams a second that is 50 ms.
+const MAX_PEERS: usize = 1_024;
+/// Octets kept of one peer; frames beyond are dropped, and sent again by whoever misses them.
+const MAX_OCTETS: usize = 4_096;
+
+/// Frames of peers that were challenged, so that a newcomer has to send nothing again. Those of the peer that was challenged first make
+/// room for those of others.
+#[derive(Debug, Default)]
+pub(super) struct Unproven {
+    frames: BTreeMap<UdpPath, Vec<Bytes>>,
+    /// Peers in the order in which they came.
+    order: VecDeque<UdpPath>,
+}
+
+impl Unproven {
+    /// Keeps what a peer sent before it was challenged. What it sends again meanwhile is not kept.
+    pub(super) fn keep(&mut self, path: UdpPath, frames: &[Bytes]) {
+        if self.frames.contains_key(&path) {
+            return;
+        }
+        let mut octets = 0;
+        let kept = frames.iter().take_while(|frame| {
+            octets += frame.len();
+            octets <= MAX_OCTETS
+        });
+        // A slice would hold on to the whole buffer that many peers' datagrams were received in.
+        let kept: Vec<_> = kept.map(|frame| Bytes::copy_from_slice(frame)).collect();
+        if kept.is_empty() {
+            return;
+        }
+        while self.order.len() >= MAX_PEERS
+            && let Some(first) = self.order.pop_front()
+        {
+            self.frames.remove(&first);
+        }
+        self.order.push_back(path);
+        self.frames.insert(path, kept);
+    }
+
+    /// Returns what a peer sent that has a face now.
+    pub(super) fn take(&mut self, path: UdpPath) -> Vec<Bytes> {
+        self.frames.remove(&path).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    fn peer(port: u16) -> UdpPath {
+        SocketAddr::from(([192, 0, 2, 1], port)).into()
+    }
+
+    #[test]
+    fn what_a_peer_sent_first_is_kept_once() {
+        let mut unproven = Unproven::default();
+        let [first, again] = ["first", "again"].map(|it| Bytes::from_static(it.as_bytes()));
+        unproven.keep(peer(1), core::slice::from_ref(&first));
+        unproven.keep(peer(1), &[again]);
+        assert!(unproven.take(peer(2)).is_empty());
+        assert_eq!(unproven.take(peer(1)), [first]);
+        assert!(unproven.take(peer(1)).is_empty());
+    }
+
+    #[test]
+    fn peers_and_octets_are_bounded() {
+        let mut unproven = Unproven::default();
+        let frame = Bytes::from(vec![0; 2_000]);
+        for port in 1..=MAX_PEERS as u16 + 2 {
+            unproven.keep(peer(port), &[(); 3].map(|()| frame.clone()));
+            assert!(unproven.order.len() <= MAX_PEERS);
+        }
+        assert!(unproven.take(peer(2)).is_empty());
+        assert_eq!(unproven.take(peer(3)).len(), 2);
+        // One that was taken and comes again counts twice in the order, and never beyond the bound.
+        for port in 3..=2 * MAX_PEERS as u16 {
+            unproven.keep(peer(port), core::slice::from_ref(&frame));
+            unproven.take(peer(port));
+        }
+        assert!(unproven.frames.len() <= MAX_PEERS && unproven.order.len() <= MAX_PEERS);
+    }
+}

@@ -63,8 +63,9 @@ pub(crate) fn run(root: &Path) -> Result<ExitCode> {
         println!("error: {finding}");
     }
     let (files, crates) = (workspace.files.len(), workspace.members.len());
+    let lines: usize = workspace.files.iter().map(sizes::code_lines).sum();
     println!(
-        "tidy: {} errors, {} notes in {files} files of {crates} crates",
+        "tidy: {} errors, {} notes in {files} files of {crates} crates with {lines} lines of Rust beside tests",
         errors.len(),
         report.len()
     );

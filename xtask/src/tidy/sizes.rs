@@ -16,6 +16,16 @@ pub(crate) fn check(file: &SourceFile) -> Option<Finding> {
     })
 }
 
+/// Lines of Rust that are neither empty nor comments, without tests.
+pub(crate) fn code_lines(file: &SourceFile) -> usize {
+    if !file.is_rust() || file.is_test() {
+        return 0;
+    }
+    let lines = file.code().lines().map(str::trim_start);
+    let is_code = |line: &&str| !line.is_empty() && !line.starts_with("//");
+    lines.filter(is_code).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::source::rust;
@@ -36,5 +46,13 @@ mod tests {
         assert!(message("a.rs", &declared).is_some());
         assert_eq!(message("crates/a/tests/a.rs", &declared), None);
         assert_eq!(message("a.md", &declared), None);
+    }
+
+    #[test]
+    fn empty_lines_comments_and_tests_are_no_code() {
+        let text = "//! a\n\nstruct A; // b\n    /// c\n    fn d() {}\n#[cfg(test)]\nmod tests {\n    fn e() {}\n}\n";
+        assert_eq!(code_lines(&rust("a.rs", text)), 2);
+        assert_eq!(code_lines(&rust("tests/a.rs", text)), 0);
+        assert_eq!(code_lines(&rust("a.ts", text)), 0);
     }
 }

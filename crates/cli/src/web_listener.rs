@@ -14,6 +14,7 @@ use axum_server::Server;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
 use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_net::web::WebConfig;
 use namecast_net::{DenyList, NodeConfig};
 use namecast_units::Duration;
@@ -21,8 +22,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-
-use crate::supervision::{ListenerState, keep_running};
 
 /// Smallest buffer for a header that the HTTP library takes, in octets.
 const MIN_HEADER_SIZE: usize = 8_192;
@@ -336,21 +335,27 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Placed<T> {
 mod tests {
     use axum::routing::get;
     use axum_server::accept::DefaultAcceptor;
+    use namecast_net::Node;
+    use namecast_net::supervision::until_restarted;
+    use namecast_net::web::Scheme;
+    use namecast_net::websocket::WebDoor;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::supervision::until_restarted;
 
     #[tokio::test]
     async fn a_server_whose_task_panicked_serves_again() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let counters = WebCounters::new("page");
         let state = Arc::clone(counters.listening());
+        let node = Node::start(NodeConfig::default());
+        let door = WebDoor::open(&node, &[]);
         let router = Router::new().route("/", get(|| async { "here" }));
-        let node = NodeConfig::default();
-        let server =
-            WebServer::start(listener, DefaultAcceptor::new(), &node, router, counters).unwrap();
-        for restarts in 0..=2 {
+        let router = router.nest("/ws", door.router(Scheme::Http));
+        let acceptor = DefaultAcceptor::new();
+        let server = WebServer::start(listener, acceptor, node.config(), router, counters).unwrap();
+        let mut watchers = Vec::new();
+        for restarts in 0..=20 {
             until_restarted(&state, restarts).await;
             let mut stream = TcpStream::connect(server.address()).await.unwrap();
             let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -358,7 +363,21 @@ mod tests {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
             assert!(answer.ends_with("here"), "{answer}");
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            let request = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 101");
+            watchers.push(stream);
+            assert_eq!(state.restarts(), restarts);
             state.inject_fault();
+        }
+        // Those who came before a fault are there still.
+        let open = async || node.status().await.unwrap().listeners[0].open;
+        while open().await < watchers.len() {
+            tokio::task::yield_now().await;
         }
     }
 }

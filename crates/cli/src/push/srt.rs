@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_media::ingest::source::Container;
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_srt::{Closed, Failure, FrameError, Frames, Listen, Order, Report, reject};
 use namecast_units::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,7 +29,6 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Gate, Pushed, Refusal};
-use crate::supervision::{ListenerState, keep_running};
 
 const PROTOCOL: &str = "SRT";
 /// Hidden command that runs the listener.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use namecast_media::flv::{FlvError, Push};
 use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_units::Duration;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{Admitted, FIRST_FRAME, Gate, Pushed, Refusal, Seen};
-use crate::supervision::{ListenerState, keep_running};
 pub use session::RtmpError;
 use session::{Session, SessionEvent};
 
@@ -437,7 +437,7 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
 mod tests {
     use super::*;
     use crate::push::keys::PushKeys;
-    use crate::supervision::until_restarted;
+    use namecast_net::supervision::until_restarted;
 
     #[tokio::test]
     async fn a_listener_whose_task_panicked_accepts_again() {

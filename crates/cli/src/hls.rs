@@ -74,6 +74,8 @@ enum Trouble {
     Refused(String),
     /// It is over.
     Failed(String),
+    /// There was no place for it, or another has it now.
+    Full,
 }
 
 type SharedTrouble = Arc<Mutex<Option<Trouble>>>;
@@ -187,6 +189,7 @@ impl HlsServer {
                 Err(_) => {}
             }
             let why = match trouble {
+                Some(Trouble::Full) => return Err(HlsError::Full),
                 Some(Trouble::Failed(why)) => why,
                 _ if begun.elapsed() < BEGIN_TIMEOUT => {
                     tokio::time::sleep(POLL).await;
@@ -273,7 +276,11 @@ impl HlsServer {
             };
             if let Err(error) = ended {
                 tracing::debug!("HLS of {name}: {error:#}");
-                *lock(&trouble) = Some(Trouble::Failed(format!("{error:#}")));
+                let is_full = matches!(error.downcast_ref(), Some(HlsError::Full));
+                *lock(&trouble) = Some(match is_full {
+                    true => Trouble::Full,
+                    false => Trouble::Failed(format!("{error:#}")),
+                });
                 // Long enough for whoever waits to hear of it.
                 tokio::time::sleep(POLL * 4).await;
             }

@@ -106,7 +106,7 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
                     continue;
                 };
                 let Some(place) = entrance.admit(from.ip()) else {
-                    gate.refuse(PROTOCOL, from, full());
+                    gate.refuse(PROTOCOL, from, FULL);
                     continue;
                 };
                 let (gate, tls) = (gate.clone(), tls.clone());
@@ -114,7 +114,7 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
                     let given_away = place.gives_way();
                     let attended = tokio::select! {
                         attended = open(stream, tls, from, &gate, place) => attended,
-                        () = given_away => Err(full()),
+                        () = given_away => Err(FULL),
                     };
                     if let Err(why) = attended {
                         gate.refuse(PROTOCOL, from, why);
@@ -126,9 +126,8 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
     }
 }
 
-fn full() -> Refusal {
-    Refusal::Malformed(format!("there are {MAX_CONNECTIONS} connections already"))
-}
+/// Why a connection has no place.
+const FULL: Refusal = Refusal::Connections(MAX_CONNECTIONS);
 
 /// Serves one connection to its end, within TLS if it begins so and there is a certificate.
 async fn open(

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::middleware::AddExtension;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, AddExtension, Next};
+use axum::response::{IntoResponse, Response};
 use axum_server::Server;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
@@ -124,6 +126,12 @@ impl WebServer {
     {
         let address = listener.local_addr()?;
         let config = &node.web;
+        let denial = Denial {
+            deny: node.deny.clone(),
+            web: config.clone(),
+            counters: Arc::clone(&counters),
+        };
+        let router = router.layer(middleware::from_fn_with_state(denial, keep_out));
         let bounded = Bounded {
             acceptor,
             deny: node.deny.clone(),
@@ -164,6 +172,26 @@ impl WebServer {
             _stop: stop,
         })
     }
+}
+
+/// What it takes to keep visitors out.
+#[derive(Clone)]
+struct Denial {
+    deny: DenyList,
+    web: WebConfig,
+    counters: Arc<WebCounters>,
+}
+
+/// Refuses the requests of visitors from denied addresses, whose connection is that of a trusted proxy or began before the denial.
+async fn keep_out(State(denial): State<Denial>, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(peer)| peer.ip());
+    let address = denial.web.address(peer, request.headers());
+    if address.is_some_and(|address| denial.deny.contains(address)) {
+        count(&denial.counters.refused_denied);
+        return (StatusCode::FORBIDDEN, "this address is denied\n").into_response();
+    }
+    next.run(request).await
 }
 
 /// Makes a server of another handle of `socket`.
@@ -342,6 +370,42 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    /// Whom a trusted proxy names is denied at whatever is asked for; others come by the same proxy, and who is not behind one may not
+    /// say so.
+    #[tokio::test]
+    async fn visitors_of_a_proxy_are_denied() {
+        let mut node = NodeConfig::default();
+        node.deny.set(vec!["203.0.113.0/24".parse().unwrap()]);
+        for (trusted, visitor, status) in [
+            (true, "203.0.113.9", "403"),
+            (true, "203.0.113.9, 127.0.0.1", "403"),
+            (true, "198.51.100.7", "200"),
+            (false, "203.0.113.9", "200"),
+        ] {
+            let proxy = trusted.then(|| "127.0.0.1".parse().unwrap());
+            node.web.trusted_proxies = proxy.into_iter().collect();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let counters = WebCounters::new("page");
+            let router = Router::new().fallback(get(|| async { "here" }));
+            let acceptor = DefaultAcceptor::new();
+            let server =
+                WebServer::start(listener, acceptor, &node, router, Arc::clone(&counters)).unwrap();
+            for path in ["/", "/hls/film/index.m3u8", "/ws/", "/whip/cam"] {
+                let mut stream = TcpStream::connect(server.address()).await.unwrap();
+                let request = format!(
+                    "GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {visitor}\r\nConnection: close\r\n\r\n"
+                );
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                let found = answer.split(' ').nth(1);
+                assert_eq!(found, Some(status), "{visitor} at {path}: {answer}");
+            }
+            let denied = if status == "403" { 4 } else { 0 };
+            assert_eq!(counters.refused_denied.load(Ordering::Relaxed), denied);
+        }
+    }
 
     #[tokio::test]
     async fn a_server_whose_task_panicked_serves_again() {

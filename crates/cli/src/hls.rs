@@ -11,7 +11,7 @@ use core::pin::Pin as Pinned;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -28,6 +28,7 @@ use namecast_media::record::{Destination, Recorder};
 use namecast_media::streams::CAPTIONS;
 use namecast_net::Node;
 use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::ListenerState;
 use namecast_packet::Name;
 use namecast_units::Duration;
 use tempfile::TempDir;
@@ -62,6 +63,8 @@ pub(crate) struct HlsServer {
     /// Places of names that have not answered yet, and of those that are played. Each counts as its first viewer's.
     awaited: Entrance,
     played: Entrance,
+    /// How often what plays a name was started again.
+    state: Arc<ListenerState>,
 }
 
 /// Why nothing comes, as far as known.
@@ -71,6 +74,8 @@ enum Trouble {
     Refused(String),
     /// It is over.
     Failed(String),
+    /// There was no place for it, or another has it now.
+    Full,
 }
 
 type SharedTrouble = Arc<Mutex<Option<Trouble>>>;
@@ -132,7 +137,13 @@ impl HlsServer {
             sessions: Arc::default(),
             awaited: Entrance::new(MAX_AWAITED),
             played: Entrance::new(MAX_PLAYED),
+            state: ListenerState::new("hls"),
         }
+    }
+
+    /// Returns how often what plays a name was started again.
+    pub(crate) const fn state(&self) -> &Arc<ListenerState> {
+        &self.state
     }
 
     /// What serves it: `/NAME/index.m3u8`.
@@ -178,6 +189,7 @@ impl HlsServer {
                 Err(_) => {}
             }
             let why = match trouble {
+                Some(Trouble::Full) => return Err(HlsError::Full),
                 Some(Trouble::Failed(why)) => why,
                 _ if begun.elapsed() < BEGIN_TIMEOUT => {
                     tokio::time::sleep(POLL).await;
@@ -239,12 +251,12 @@ impl HlsServer {
             }
         };
         let trouble = Arc::new(Mutex::new(None));
-        let recorder = Recorder::new(Destination::hls(directory.path().to_owned()), true);
-        let playing = Playing {
+        let mut playing = Playing {
             server: self.clone(),
             name: name.clone(),
             keys,
-            recorder,
+            directory: directory.path().to_owned(),
+            has_begun: false,
             trouble: Arc::clone(&trouble),
             address,
             place,
@@ -256,9 +268,19 @@ impl HlsServer {
             };
             let name = playing.name.clone();
             let trouble = Arc::clone(&playing.trouble);
-            if let Err(error) = playing.run().await {
+            let state = Arc::clone(&playing.server.state);
+            let ended = loop {
+                if let Some(ended) = state.serve(playing.run()).await {
+                    break ended;
+                }
+            };
+            if let Err(error) = ended {
                 tracing::debug!("HLS of {name}: {error:#}");
-                *lock(&trouble) = Some(Trouble::Failed(format!("{error:#}")));
+                let is_full = matches!(error.downcast_ref(), Some(HlsError::Full));
+                *lock(&trouble) = Some(match is_full {
+                    true => Trouble::Full,
+                    false => Trouble::Failed(format!("{error:#}")),
+                });
                 // Long enough for whoever waits to hear of it.
                 tokio::time::sleep(POLL * 4).await;
             }
@@ -276,7 +298,7 @@ impl HlsServer {
     }
 }
 
-/// Removes a session when its task ends, also by a panic: the next request begins another one.
+/// Removes a session when its task ends: the next request begins another one.
 struct Leaving {
     server: HlsServer,
     name: Name,
@@ -294,7 +316,9 @@ struct Playing {
     server: HlsServer,
     name: Name,
     keys: KeyCheck,
-    recorder: Recorder,
+    directory: PathBuf,
+    /// Whether a frame came, so that it has a place among those that are played.
+    has_begun: bool,
     trouble: SharedTrouble,
     /// Where its first viewer came from.
     address: IpAddr,
@@ -303,8 +327,10 @@ struct Playing {
 }
 
 impl Playing {
-    /// Watches, and writes what comes, until nobody wants it any more.
-    async fn run(mut self) -> anyhow::Result<()> {
+    /// Watches, and writes what comes, until nobody wants it any more. Whatever an earlier run wrote is removed.
+    async fn run(&mut self) -> anyhow::Result<()> {
+        clear(&self.directory)?;
+        let mut recorder = Recorder::new(Destination::hls(self.directory.clone()), true);
         let node = self.server.node.clone();
         let mut config = WatcherConfig::new(self.name.clone());
         config.trust = self.keys.trust();
@@ -318,21 +344,21 @@ impl Playing {
         let (_player, mut heard) = drive(node.clock(), application, player).spawn(|| {});
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         let begun = Instant::now();
-        let mut has_begun = false;
         let mut gives_way = self.gives_way();
         loop {
             tokio::select! {
                 watched = heard.recv() => match watched {
                     Some(watched) => {
-                        let is_frame = self.hear(watched)?;
-                        if is_frame && !has_begun {
-                            has_begun = true;
+                        let is_frame = self.hear(watched, &mut recorder)?;
+                        if is_frame && !self.has_begun {
+                            self.has_begun = true;
                             let place = self.server.played.admit(self.address);
                             self.place = place.ok_or(HlsError::Full)?;
                             gives_way = self.gives_way();
                         }
                     }
-                    None => return Ok(()),
+                    None if node.status().await.is_err() => return Ok(()),
+                    None => panic!("the watcher of {} has ended", self.name),
                 },
                 () = &mut gives_way => return Err(HlsError::Full.into()),
                 _ = tick.tick() => {
@@ -340,7 +366,7 @@ impl Playing {
                     if unrequested < PLAYS {
                         self.place.touch();
                     }
-                    let is_wanted = has_begun || begun.elapsed() < BEGIN_TIMEOUT;
+                    let is_wanted = self.has_begun || begun.elapsed() < BEGIN_TIMEOUT;
                     if unrequested >= IDLE || !is_wanted {
                         return Ok(());
                     }
@@ -361,14 +387,14 @@ impl Playing {
     }
 
     /// Returns whether it was a frame.
-    fn hear(&mut self, watched: Watched) -> anyhow::Result<bool> {
+    fn hear(&mut self, watched: Watched, recorder: &mut Recorder) -> anyhow::Result<bool> {
         match watched {
             Watched::Frame(frame) => {
-                self.recorder.write(&frame)?;
-                anyhow::ensure!(self.recorder.is_open(), "ffmpeg has ended");
+                recorder.write(&frame)?;
+                anyhow::ensure!(recorder.is_open(), "ffmpeg has ended");
                 return Ok(true);
             }
-            Watched::Catalogue(catalogue) => self.recorder.open(&catalogue)?,
+            Watched::Catalogue(catalogue) => recorder.open(&catalogue)?,
             Watched::Signer(signer) => {
                 let text = self.keys.on_signer(&signer);
                 let refused = matches!(signer.verdict, Verdict::Refused(_));
@@ -378,6 +404,14 @@ impl Playing {
         }
         Ok(false)
     }
+}
+
+/// Removes the files in `directory`.
+fn clear(directory: &Path) -> io::Result<()> {
+    for file in std::fs::read_dir(directory)? {
+        std::fs::remove_file(file?.path())?;
+    }
+    Ok(())
 }
 
 /// Name and file of `NAME/FILE`; file names are those that a recorder makes.
@@ -404,6 +438,8 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
     use namecast_net::NodeConfig;
+    use namecast_net::supervision::until_restarted;
+    use tokio::time::timeout;
 
     /// More names that nobody has than are played at a time keep nobody out, and where all places to wait are one source's, its
     /// oldest gives way to another's name.
@@ -431,6 +467,32 @@ mod tests {
         let counts: Vec<_> = sources.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [MAX_AWAITED - 1, 1]);
         assert!(server.played.sources().is_empty());
+    }
+
+    /// Whose task panicked is played on: it asks again, what waits for it hears of nothing, and it keeps its place.
+    #[tokio::test]
+    async fn a_name_is_played_on_after_a_panic() {
+        let node = Node::start(NodeConfig::default());
+        let page = PageConfig {
+            name: None,
+            key: None,
+        };
+        let server = HlsServer::new(node.clone(), &page);
+        let name: Name = "/film".parse().unwrap();
+        let mut publisher = node.application_face().await.unwrap();
+        let added = node.add_route(name.clone(), publisher.id(), 0).await;
+        added.unwrap();
+        server.start(&name, None).unwrap().unwrap();
+        publisher.recv().await.unwrap();
+        for restarts in 1..=20 {
+            while timeout(Duration::ZERO, publisher.recv()).await.is_ok() {}
+            server.state().inject_peer_fault();
+            until_restarted(server.state(), restarts).await;
+            publisher.recv().await.unwrap();
+            assert_eq!(server.state().restarts(), restarts);
+            assert!(server.find(&name, PLAYLIST).is_some());
+            assert_eq!(server.awaited.taken(), 1);
+        }
     }
 
     #[test]

@@ -23,7 +23,6 @@ mod network_namespace;
 mod page_server;
 mod places;
 pub mod push;
-pub mod supervision;
 mod telemetry;
 mod tls;
 mod web_listener;

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use axum::middleware::AddExtension;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::StatusCode;
+use axum::middleware::{self, AddExtension, Next};
+use axum::response::{IntoResponse, Response};
 use axum_server::Server;
 use axum_server::accept::Accept;
 use hyper_util::rt::TokioTimer;
 use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_net::web::WebConfig;
 use namecast_net::{DenyList, NodeConfig};
 use namecast_units::Duration;
@@ -21,8 +24,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
-
-use crate::supervision::{ListenerState, keep_running};
 
 /// Smallest buffer for a header that the HTTP library takes, in octets.
 const MIN_HEADER_SIZE: usize = 8_192;
@@ -125,6 +126,12 @@ impl WebServer {
     {
         let address = listener.local_addr()?;
         let config = &node.web;
+        let denial = Denial {
+            deny: node.deny.clone(),
+            web: config.clone(),
+            counters: Arc::clone(&counters),
+        };
+        let router = router.layer(middleware::from_fn_with_state(denial, keep_out));
         let bounded = Bounded {
             acceptor,
             deny: node.deny.clone(),
@@ -165,6 +172,26 @@ impl WebServer {
             _stop: stop,
         })
     }
+}
+
+/// What it takes to keep visitors out.
+#[derive(Clone)]
+struct Denial {
+    deny: DenyList,
+    web: WebConfig,
+    counters: Arc<WebCounters>,
+}
+
+/// Refuses the requests of visitors from denied addresses, whose connection is that of a trusted proxy or began before the denial.
+async fn keep_out(State(denial): State<Denial>, request: Request, next: Next) -> Response {
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(peer)| peer.ip());
+    let address = denial.web.address(peer, request.headers());
+    if address.is_some_and(|address| denial.deny.contains(address)) {
+        count(&denial.counters.refused_denied);
+        return (StatusCode::FORBIDDEN, "this address is denied\n").into_response();
+    }
+    next.run(request).await
 }
 
 /// Makes a server of another handle of `socket`.
@@ -336,21 +363,63 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Placed<T> {
 mod tests {
     use axum::routing::get;
     use axum_server::accept::DefaultAcceptor;
+    use namecast_net::Node;
+    use namecast_net::supervision::until_restarted;
+    use namecast_net::web::Scheme;
+    use namecast_net::websocket::WebDoor;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::supervision::until_restarted;
+
+    /// Whom a trusted proxy names is denied at whatever is asked for; others come by the same proxy, and who is not behind one may not
+    /// say so.
+    #[tokio::test]
+    async fn visitors_of_a_proxy_are_denied() {
+        let mut node = NodeConfig::default();
+        node.deny.set(vec!["203.0.113.0/24".parse().unwrap()]);
+        for (trusted, visitor, status) in [
+            (true, "203.0.113.9", "403"),
+            (true, "203.0.113.9, 127.0.0.1", "403"),
+            (true, "198.51.100.7", "200"),
+            (false, "203.0.113.9", "200"),
+        ] {
+            let proxy = trusted.then(|| "127.0.0.1".parse().unwrap());
+            node.web.trusted_proxies = proxy.into_iter().collect();
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let counters = WebCounters::new("page");
+            let router = Router::new().fallback(get(|| async { "here" }));
+            let acceptor = DefaultAcceptor::new();
+            let server =
+                WebServer::start(listener, acceptor, &node, router, Arc::clone(&counters)).unwrap();
+            for path in ["/", "/hls/film/index.m3u8", "/ws/", "/whip/cam"] {
+                let mut stream = TcpStream::connect(server.address()).await.unwrap();
+                let request = format!(
+                    "GET {path} HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {visitor}\r\nConnection: close\r\n\r\n"
+                );
+                stream.write_all(request.as_bytes()).await.unwrap();
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                let found = answer.split(' ').nth(1);
+                assert_eq!(found, Some(status), "{visitor} at {path}: {answer}");
+            }
+            let denied = if status == "403" { 4 } else { 0 };
+            assert_eq!(counters.refused_denied.load(Ordering::Relaxed), denied);
+        }
+    }
 
     #[tokio::test]
     async fn a_server_whose_task_panicked_serves_again() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let counters = WebCounters::new("page");
         let state = Arc::clone(counters.listening());
+        let node = Node::start(NodeConfig::default());
+        let door = WebDoor::open(&node, &[]);
         let router = Router::new().route("/", get(|| async { "here" }));
-        let node = NodeConfig::default();
-        let server =
-            WebServer::start(listener, DefaultAcceptor::new(), &node, router, counters).unwrap();
-        for restarts in 0..=2 {
+        let router = router.nest("/ws", door.router(Scheme::Http));
+        let acceptor = DefaultAcceptor::new();
+        let server = WebServer::start(listener, acceptor, node.config(), router, counters).unwrap();
+        let mut watchers = Vec::new();
+        for restarts in 0..=20 {
             until_restarted(&state, restarts).await;
             let mut stream = TcpStream::connect(server.address()).await.unwrap();
             let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -358,7 +427,21 @@ mod tests {
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
             assert!(answer.ends_with("here"), "{answer}");
+            let mut stream = TcpStream::connect(server.address()).await.unwrap();
+            let request = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n";
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).await.unwrap();
+            assert_eq!(&answer, b"HTTP/1.1 101");
+            watchers.push(stream);
+            assert_eq!(state.restarts(), restarts);
             state.inject_fault();
+        }
+        // Those who came before a fault are there still.
+        let open = async || node.status().await.unwrap().listeners[0].open;
+        while open().await < watchers.len() {
+            tokio::task::yield_now().await;
         }
     }
 }

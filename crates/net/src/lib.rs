@@ -33,6 +33,7 @@ mod node;
 mod private;
 mod registration;
 mod start;
+pub mod supervision;
 pub mod tickets;
 mod timer;
 mod transport;

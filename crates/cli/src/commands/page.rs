@@ -100,9 +100,10 @@ impl Page {
             }
         };
         let web = WebDoor::open(node, &pages);
-        let streams = HlsServer::new(node.clone(), &config).router();
+        let streams = HlsServer::new(node.clone(), &config);
+        telemetry.observe_listener(streams.state());
         let service = PageService::new(node.clone(), web, config, webtransport, telemetry);
-        let service = service.with_streams(streams).with_pushes(pushes);
+        let service = service.with_streams(streams.router()).with_pushes(pushes);
         // What is after the # stays in the browser: no server, log or next page sees it.
         let link = |(name, token): &(Name, Token)| {
             let path = format!("live.html?name={name}#{}", page_server::hex(token));

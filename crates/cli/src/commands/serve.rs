@@ -20,6 +20,7 @@ use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop};
 use namecast_net::FaceUri;
 use namecast_net::log_limit::LeftOut;
+use namecast_net::supervision::ListenerState;
 use namecast_net::web::{ANY_ORIGIN, is_origin};
 use namecast_packet::Name;
 use namecast_units::LogLimit;
@@ -35,7 +36,6 @@ use crate::push::rtmp::RtmpListener;
 #[cfg(feature = "srt")]
 use crate::push::srt::SrtListener;
 use crate::push::{Event, Gate, Refusal};
-use crate::supervision::ListenerState;
 use crate::telemetry::{Observation, Reporter, Telemetry, tables};
 use key_ring::KeyRing;
 use outlet::Outlet;

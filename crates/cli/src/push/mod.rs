@@ -140,6 +140,9 @@ pub enum Refusal {
     /// Too many push at a time.
     #[error("{MAX_STREAMS} streams are pushed already: wait until one stops")]
     Full,
+    /// All places for connections are taken, or this one is another source's now.
+    #[error("there are {0} connections already: wait until one ends")]
+    Connections(usize),
     /// Too many names were pushed.
     #[error("{MAX_NAMES} names were pushed already: choose one of them, or start the server again")]
     Names,
@@ -163,7 +166,7 @@ impl Refusal {
             Self::Passphrase => "passphrase",
             Self::Name => "name",
             Self::Taken(_) => "taken",
-            Self::Full | Self::Names => "full",
+            Self::Full | Self::Connections(_) | Self::Names => "full",
             Self::Codec(_) => "codec",
             Self::Exceeded(Exceeded::Picture(..)) => "picture",
             Self::Exceeded(Exceeded::FrameRate(_)) => "frame_rate",
@@ -429,7 +432,7 @@ impl Gate {
             Refusal::Passphrase => &mut counters.refused_passphrase,
             Refusal::Name => &mut counters.refused_name,
             Refusal::Taken(_) => &mut counters.refused_taken,
-            Refusal::Full | Refusal::Names => &mut counters.refused_full,
+            Refusal::Full | Refusal::Connections(_) | Refusal::Names => &mut counters.refused_full,
             Refusal::Codec(_) => &mut counters.refused_codec,
             Refusal::Exceeded(Exceeded::Picture(..)) => &mut counters.refused_picture,
             Refusal::Exceeded(Exceeded::FrameRate(_)) => &mut counters.refused_frame_rate,

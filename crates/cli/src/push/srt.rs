@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_media::ingest::source::Container;
+use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_srt::{Closed, Failure, FrameError, Frames, Listen, Order, Report, reject};
 use namecast_units::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -28,13 +30,16 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Gate, Pushed, Refusal};
-use crate::supervision::{ListenerState, keep_running};
 
 const PROTOCOL: &str = "SRT";
 /// Hidden command that runs the listener.
 pub const COMMAND: &str = "srt-listener";
-/// Requests that are being looked at, and connections.
+/// Places for accepted handshakes and connections, shared by source.
 const MAX_CONNECTIONS: usize = 64;
+/// Why a connection has no place.
+const FULL: Refusal = Refusal::Connections(MAX_CONNECTIONS);
+/// Connections of the process, including those that have given way and are being closed.
+const MAX_OF_PROCESS: usize = 2 * MAX_CONNECTIONS;
 /// How long lost packets are waited for, where the pusher does not ask for more: twenty times what a network at home takes.
 const LATENCY: Duration = Duration::from_millis(60);
 /// A pusher that does not answer for so long is gone.
@@ -52,8 +57,6 @@ const MAX_WAITING: u32 = 512;
 /// Longest time from the acceptance of a handshake until the connection is open: libsrt compares passphrases meanwhile, and closes a
 /// connection without a word if they differ.
 const MAX_OPENING: Duration = Duration::from_secs(1);
-/// Accepted handshakes that are not open yet.
-const MAX_OPENINGS: usize = 256;
 /// Packets after which credit is granted again.
 const GRANT: u32 = MAX_WAITING / 4;
 /// Orders that wait for the listener to read them.
@@ -104,7 +107,7 @@ impl SrtListener {
             latency_ms: millis(LATENCY),
             max_idle_ms: millis(MAX_IDLE),
             max_stall_ms: millis(MAX_STALL),
-            max_connections: MAX_CONNECTIONS,
+            max_connections: MAX_OF_PROCESS,
             passphrase,
         };
         let first = Running::start(&listen).await?;
@@ -268,10 +271,19 @@ impl Reports {
 struct Connections {
     gate: Gate,
     orders: mpsc::Sender<Order>,
+    places: Entrance,
     open: BTreeMap<i32, Open>,
-    /// Accepted handshakes: since when, number and pusher, the oldest first.
-    openings: VecDeque<(Instant, i32, SocketAddr)>,
+    /// Accepted handshakes, the oldest first.
+    openings: VecDeque<Opening>,
     tasks: JoinSet<()>,
+}
+
+/// An accepted handshake that is no connection yet.
+struct Opening {
+    since: Instant,
+    id: i32,
+    peer: SocketAddr,
+    place: Place,
 }
 
 struct Open {
@@ -284,6 +296,7 @@ impl Connections {
         Self {
             gate,
             orders,
+            places: Entrance::new(MAX_CONNECTIONS),
             open: BTreeMap::new(),
             openings: VecDeque::new(),
             tasks: JoinSet::new(),
@@ -295,17 +308,18 @@ impl Connections {
         let first = self.openings.front();
         first.map_or_else(
             || Instant::now() + Duration::from_secs(3_600),
-            |(since, ..)| *since + MAX_OPENING,
+            |opening| opening.since + MAX_OPENING,
         )
     }
 
     /// Counts handshakes of which no connection has become.
     fn give_up_openings(&mut self, now: Instant) {
-        while let Some((_, _, peer)) = self
+        while let Some(opening) = self
             .openings
-            .pop_front_if(|(since, ..)| *since + MAX_OPENING <= now)
+            .pop_front_if(|opening| opening.since + MAX_OPENING <= now)
         {
-            self.gate.refuse(PROTOCOL, peer, Refusal::Passphrase);
+            self.gate
+                .refuse(PROTOCOL, opening.peer, Refusal::Passphrase);
         }
     }
 
@@ -316,10 +330,7 @@ impl Connections {
                 peer,
                 stream_id,
             } => {
-                let order = self.judge(id, peer, &stream_id);
-                if matches!(order, Order::Accept { .. }) && self.openings.len() < MAX_OPENINGS {
-                    self.openings.push_back((Instant::now(), id, peer));
-                }
+                let order = self.answer(id, peer, &stream_id);
                 self.order(order).await;
             }
             Report::Opened {
@@ -329,17 +340,7 @@ impl Connections {
                 latency_ms,
             } => {
                 tracing::debug!("SRT from {peer}: connected, latency {latency_ms} ms");
-                self.openings.retain(|(_, opening, _)| *opening != id);
-                let (packets, waiting) = mpsc::channel(MAX_WAITING as usize);
-                self.open.insert(id, Open { peer, packets });
-                let connection = Connection {
-                    id,
-                    peer,
-                    stream_id,
-                    packets: waiting,
-                    orders: self.orders.clone(),
-                };
-                self.tasks.spawn(connection.attend(self.gate.clone()));
+                self.attend(id, peer, stream_id).await;
             }
             Report::Octets { id, payload } => {
                 let Some(open) = self.open.get(&id) else {
@@ -362,17 +363,56 @@ impl Connections {
         }
     }
 
-    /// Decides on a handshake at once, as all connections wait for it. Whether a name that is taken becomes free shows once it is open.
-    fn judge(&self, id: i32, peer: SocketAddr, stream_id: &str) -> Order {
-        let (path, key) = wanted(stream_id);
-        match self.gate.check(path, key, peer.ip()) {
-            Ok(()) => Order::Accept { id },
+    fn answer(&mut self, id: i32, peer: SocketAddr, stream_id: &str) -> Order {
+        match self.judge(peer, stream_id) {
+            Ok(place) => {
+                let since = Instant::now();
+                self.openings.push_back(Opening {
+                    since,
+                    id,
+                    peer,
+                    place,
+                });
+                Order::Accept { id }
+            }
             Err(why) => {
                 let code = code(&why);
                 self.gate.refuse(PROTOCOL, peer, why);
                 Order::Reject { id, code }
             }
         }
+    }
+
+    /// Decides on a handshake at once, as all connections wait for it. Whether a name that is taken becomes free shows once it is open.
+    ///
+    /// Who has a key may need a place for which an idle connection, or one of a source with more of them, gives way.
+    fn judge(&self, peer: SocketAddr, stream_id: &str) -> Result<Place, Refusal> {
+        let (path, key) = wanted(stream_id);
+        self.gate.check(path, key, peer.ip())?;
+        self.places.admit(peer.ip()).ok_or(FULL)
+    }
+
+    /// Starts the task of a connection.
+    async fn attend(&mut self, id: i32, peer: SocketAddr, stream_id: String) {
+        let at = self.openings.iter().position(|opening| opening.id == id);
+        let opening = at.and_then(|at| self.openings.remove(at));
+        // None where its handshake was given up meanwhile.
+        let place = opening.map(|opening| opening.place);
+        let Some(place) = place.or_else(|| self.places.admit(peer.ip())) else {
+            self.gate.refuse(PROTOCOL, peer, FULL);
+            return self.order(Order::Close { id }).await;
+        };
+        let (packets, waiting) = mpsc::channel(MAX_WAITING as usize);
+        self.open.insert(id, Open { peer, packets });
+        let connection = Connection {
+            id,
+            peer,
+            stream_id,
+            packets: waiting,
+            orders: self.orders.clone(),
+        };
+        let attended = connection.attend(self.gate.clone(), place);
+        self.tasks.spawn(attended);
     }
 
     fn break_off(&mut self, id: i32, why: &str) {
@@ -398,8 +438,22 @@ struct Connection {
 }
 
 impl Connection {
-    async fn attend(mut self, gate: Gate) {
-        let (path, key) = wanted(&self.stream_id);
+    /// Carries it to its end, or until its place is another's.
+    async fn attend(mut self, gate: Gate, place: Place) {
+        let gives_way = place.gives_way();
+        tokio::select! {
+            biased;
+            () = gives_way => gate.refuse(PROTOCOL, self.peer, FULL),
+            () = self.serve(&gate, &place) => {}
+        }
+        let id = self.id;
+        // A listener that is gone has closed it.
+        let _ = self.orders.send(Order::Close { id }).await;
+    }
+
+    async fn serve(&mut self, gate: &Gate, place: &Place) {
+        let stream_id = self.stream_id.clone();
+        let (path, key) = wanted(&stream_id);
         match gate.admit(path, key, self.peer.ip()).await {
             Ok(admitted) => {
                 let (ours, theirs) = tokio::io::duplex(BUFFERED);
@@ -412,18 +466,15 @@ impl Connection {
                     seen: None,
                 };
                 if gate.hand_over(pushed).await {
-                    self.carry(ours).await;
+                    self.carry(ours, place).await;
                 }
             }
             Err(why) => gate.refuse(PROTOCOL, self.peer, why),
         }
-        let id = self.id;
-        // A listener that is gone has closed it.
-        let _ = self.orders.send(Order::Close { id }).await;
     }
 
     /// Carries packets until the pusher leaves or nobody reads them any more.
-    async fn carry(&mut self, to: tokio::io::DuplexStream) {
+    async fn carry(&mut self, to: tokio::io::DuplexStream, place: &Place) {
         let (mut unread, mut to) = tokio::io::split(to);
         let mut room = MAX_WAITING;
         loop {
@@ -442,6 +493,7 @@ impl Connection {
                 packet = self.packets.recv() => {
                     let Some(packet) = packet else { return };
                     room += 1;
+                    place.touch();
                     if to.write_all(&packet).await.is_err() {
                         return;
                     }
@@ -475,7 +527,9 @@ const fn code(why: &Refusal) -> i32 {
             reject::BAD_REQUEST
         }
         Refusal::Taken(_) => reject::CONFLICT,
-        Refusal::Full | Refusal::Names | Refusal::Paused(_) => reject::OVERLOAD,
+        Refusal::Full | Refusal::Connections(_) | Refusal::Names | Refusal::Paused(_) => {
+            reject::OVERLOAD
+        }
     }
 }
 
@@ -544,6 +598,45 @@ mod tests {
         connections.give_up_openings(connections.next_due());
         assert_eq!(gate.counters().refused_passphrase, 1);
         assert!(connections.openings.is_empty());
+    }
+
+    /// Where all places are one source's, one of its pushers gives way to another source's; one more of its own is refused.
+    #[tokio::test]
+    async fn one_source_keeps_no_pusher_out() {
+        let (mut connections, mut orders, gate) = connections(None);
+        let [hostile, other] = ["198.51.100.7:9", "203.0.113.9:9"].map(|it| it.parse().unwrap());
+        let asked = |id: i32, peer| Report::Asked {
+            id,
+            peer,
+            stream_id: format!("cam{id}"),
+        };
+        let last = MAX_CONNECTIONS as i32;
+        for id in 0..last {
+            connections.handle(asked(id, hostile)).await;
+            assert_eq!(orders.recv().await, Some(Order::Accept { id }));
+        }
+        connections.handle(asked(last, hostile)).await;
+        let refused = Order::Reject {
+            id: last,
+            code: reject::OVERLOAD,
+        };
+        assert_eq!(orders.recv().await, Some(refused));
+        connections.handle(asked(last + 1, other)).await;
+        let accepted = Order::Accept { id: last + 1 };
+        assert_eq!(orders.recv().await, Some(accepted));
+        // The first of the source, which has no place any more, is closed once it is open.
+        let opened = Report::Opened {
+            id: 0,
+            peer: hostile,
+            stream_id: "cam0".to_owned(),
+            latency_ms: 60,
+        };
+        connections.handle(opened).await;
+        assert_eq!(orders.recv().await, Some(Order::Close { id: 0 }));
+        let counts: Vec<_> = connections.places.sources();
+        let counts: Vec<_> = counts.into_iter().map(|(_, count)| count).collect();
+        assert_eq!(counts, [MAX_CONNECTIONS - 1, 1]);
+        assert_eq!(gate.counters().refused_full, 2);
     }
 
     /// Nobody reads the first connection: it is closed, and the second one is not held up.

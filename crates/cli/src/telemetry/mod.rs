@@ -24,8 +24,9 @@ use namecast_command::report::{StatsFile, print_error, print_line};
 use namecast_command::{Run, parse_address};
 use namecast_forward::Drops;
 use namecast_net::NodeConfig;
+use namecast_net::supervision::ListenerState;
 use namecast_net::web::{self, Purpose, Scheme, WebConfig, WebRequest};
-use namecast_net::{Clock, LinkDrop, LinkState, Node, NodeStatus};
+use namecast_net::{Clock, LinkDrop, LinkState, ListenerStatus, Node, NodeStatus};
 #[cfg(feature = "lab")]
 use namecast_units::ByteSize;
 use namecast_units::{Duration, Instant};
@@ -33,7 +34,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::supervision::ListenerState;
 use crate::web_listener::{WebCounters, WebServer};
 use tables::Command;
 #[cfg(feature = "lab")]
@@ -249,6 +249,9 @@ impl Telemetry {
     pub(crate) async fn metrics(&self) -> Response {
         let node = self.node_status().await;
         let problems = self.problems(&node, Clock::new().now());
+        let of_node = node.as_ref().and_then(|status| status.as_ref().ok());
+        let of_node = of_node.map_or(&[][..], |status| &status.listeners);
+        let of_node: Vec<_> = of_node.iter().filter_map(supervised).collect();
         let figures = {
             let state = self.0.lock();
             let web = state
@@ -256,7 +259,8 @@ impl Telemetry {
                 .iter()
                 .map(|(uri, counters)| counters.figures(uri));
             let web: Vec<_> = web.collect();
-            let listeners: Vec<_> = state.listeners.iter().map(|it| it.figures()).collect();
+            let listeners = state.listeners.iter().map(|it| it.figures());
+            let listeners: Vec<_> = listeners.chain(of_node).collect();
             #[cfg(feature = "lab")]
             let trace = state.trace.as_ref().map(|counts| counts.figures());
             #[cfg(not(feature = "lab"))]
@@ -297,6 +301,8 @@ impl Telemetry {
         let mut problems = Vec::new();
         match node {
             Some(Ok(status)) => {
+                let listeners = status.listeners.iter();
+                problems.extend(listeners.filter_map(|listener| listener.problem.clone()));
                 for face in &status.faces {
                     let remote = &face.remote;
                     match &face.state {
@@ -403,8 +409,20 @@ async fn admit(State(counters): State<Arc<WebCounters>>, request: Request, next:
     }
 }
 
+/// Figures of a node's listener, as [`ListenerState::figures`] has them; `None`: it has no task of its own.
+fn supervised(listener: &ListenerStatus) -> Option<Value> {
+    let restarts = listener.restarts?;
+    Some(json!({
+        "listener": listener.uri,
+        "up": listener.problem.is_none(),
+        "restarts": restarts,
+    }))
+}
+
 #[cfg(test)]
 mod tests {
+    use namecast_net::supervision::until_restarted;
+
     use super::*;
 
     fn telemetry() -> Telemetry {
@@ -414,6 +432,44 @@ mod tests {
         };
         shared.lock().written_at = Some(Clock::new().now());
         Telemetry(Arc::new(shared))
+    }
+
+    async fn metrics(telemetry: &Telemetry) -> String {
+        let metrics = telemetry.metrics().await.into_body();
+        let body = axum::body::to_bytes(metrics, 1 << 20).await.unwrap();
+        String::from_utf8(body.to_vec()).unwrap()
+    }
+
+    /// A node's listeners count as the command's own.
+    #[tokio::test]
+    async fn health_is_unavailable_while_a_listener_of_the_node_is_down() {
+        let telemetry = telemetry();
+        let node = Node::start(NodeConfig::default());
+        telemetry.0.lock().node = Some(node.clone());
+        let address = "127.0.0.1:0".parse().unwrap();
+        let udp = node.listen_udp(address).await.unwrap();
+        let tcp = node.listen_tcp(address).await.unwrap();
+        for restarts in 1..=20 {
+            telemetry.0.lock().written_at = Some(Clock::new().now());
+            for (state, uri) in [(udp.state(), udp.uri()), (tcp.state(), tcp.uri())] {
+                assert_eq!(telemetry.health().await.status(), StatusCode::OK);
+                state.inject_fault();
+                while state.problem().is_none() {
+                    tokio::task::yield_now().await;
+                }
+                let health = telemetry.health().await;
+                assert_eq!(health.status(), StatusCode::SERVICE_UNAVAILABLE);
+                let body = axum::body::to_bytes(health.into_body(), 1_024).await;
+                let problem = format!("the {uri} listener is down: panicked: fault injected\n");
+                assert_eq!(body.unwrap(), problem);
+                until_restarted(state, restarts).await;
+            }
+        }
+        let text = metrics(&telemetry).await;
+        for uri in [udp.uri(), tcp.uri()] {
+            let line = format!("namecast_listener_restarts_total{{listener=\"{uri}\"}} 20\n");
+            assert!(text.contains(&line), "{text}");
+        }
     }
 
     #[tokio::test]
@@ -429,9 +485,7 @@ mod tests {
         assert_eq!(body.unwrap(), "the srt listener is down: killed\n");
         state.set_up();
         assert_eq!(telemetry.health().await.status(), StatusCode::OK);
-        let metrics = telemetry.metrics().await.into_body();
-        let body = axum::body::to_bytes(metrics, 1 << 20).await.unwrap();
-        let text = String::from_utf8(body.to_vec()).unwrap();
+        let text = metrics(&telemetry).await;
         for line in [
             "namecast_listener_restarts_total{listener=\"srt\"} 1\n",
             "namecast_listener_up{listener=\"srt\"} 1.0\n",

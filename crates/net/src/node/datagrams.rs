@@ -10,6 +10,7 @@ use crate::link::{
     LinkCounters, LinkReceiver, PAUSE_AFTER_ERROR, Received, UdpLink, UdpPath, is_too_large,
 };
 use crate::log_limit;
+use crate::supervision::ListenerState;
 
 /// Waits for datagrams, and lets other tasks have their turn while there are more.
 pub(crate) async fn receive_datagrams(
@@ -41,27 +42,35 @@ pub(crate) async fn receive_datagrams(
 }
 
 /// Carries the frames of a face that a datagram made: over `own`, a socket for this peer alone, or over the one that peers
-/// share, whose listener receives for them.
+/// share, whose listener receives for them. The face outlives a panic.
 pub(super) async fn serve_peer(
     shared: Arc<UdpLink>,
     own: Option<UdpLink>,
     path: UdpPath,
     mut link: LinkEnd,
+    state: Arc<ListenerState>,
 ) {
     let own = own.map(Arc::new);
     let socket = own.clone().unwrap_or(shared);
     link.set_socket(Some((Arc::clone(&socket), path)));
     let (intake, queue) = link.split();
-    let receiving = async {
-        match own {
-            None => core::future::pending().await,
-            Some(own) => carry_in_whatever_happens(&own, &intake).await,
+    loop {
+        let receiving = async {
+            match &own {
+                None => core::future::pending().await,
+                Some(own) => carry_in_whatever_happens(own, &intake).await,
+            }
+        };
+        let carrying = async {
+            tokio::select! {
+                () = receiving => {}
+                // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
+                () = async { while carry_out(&socket, path, queue).await.is_err() {} } => {}
+            }
+        };
+        if state.serve(carrying).await.is_some() {
+            return;
         }
-    };
-    tokio::select! {
-        () = receiving => {}
-        // What a socket reports ends no face that lives by being heard: the frame counts as lost, no more.
-        () = async { while carry_out(&socket, path, queue).await.is_err() {} } => {}
     }
 }
 

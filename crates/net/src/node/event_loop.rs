@@ -175,6 +175,7 @@ impl EventLoop {
         let has_room = self.make_room(remote, is_proven);
         let entry = self.listeners.get(&listener)?;
         let shared = Arc::clone(entry.socket.as_ref()?);
+        let state = Arc::clone(entry.state.as_ref()?);
         let config = &self.spawner.config;
         let uri = FaceUri::Udp(remote);
         let (scope, mtu) = match uri.is_loopback() {
@@ -207,7 +208,7 @@ impl EventLoop {
                 self.plane.add_stranger(face, &entry.sender, remote);
             }
         }
-        let serving = serve_peer(shared, own, path, link);
+        let serving = serve_peer(shared, own, path, link, state);
         self.spawner.spawn_on(&lane, serving);
         Some((face, others.unwrap_or_default()))
     }

@@ -11,6 +11,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{FaceOptions, NodeError};
 use crate::link::{LinkCounters, ListenerId, UdpLink};
+use crate::supervision::ListenerState;
 use crate::{FaceUri, MacAddress};
 
 /// A socket that peers come to. Dropping it stops taking new ones; connections that were accepted live on.
@@ -19,14 +20,21 @@ use crate::{FaceUri, MacAddress};
 pub struct Listener<A> {
     address: A,
     uri: FaceUri,
+    state: Arc<ListenerState>,
     _stop: DropGuard,
 }
 
 impl<A> Listener<A> {
-    pub(crate) fn new(address: A, uri: FaceUri, stop: CancellationToken) -> Self {
+    pub(crate) fn new(
+        address: A,
+        uri: FaceUri,
+        state: Arc<ListenerState>,
+        stop: CancellationToken,
+    ) -> Self {
         Self {
             address,
             uri,
+            state,
             _stop: stop.drop_guard(),
         }
     }
@@ -39,6 +47,11 @@ impl<A> Listener<A> {
     /// The address as a peer on this machine would write it.
     pub const fn uri(&self) -> &FaceUri {
         &self.uri
+    }
+
+    /// Returns whether its task runs, and how often it was started again.
+    pub const fn state(&self) -> &Arc<ListenerState> {
+        &self.state
     }
 }
 
@@ -112,6 +125,8 @@ pub(crate) struct ListenerEntry {
     pub(crate) counters: Arc<LinkCounters>,
     /// Peers that came and got a face.
     pub(crate) accepted: u64,
+    /// Whether its task runs; `None`: it has no task of its own.
+    pub(crate) state: Option<Arc<ListenerState>>,
     /// The socket, if its datagrams make faces.
     pub(crate) socket: Option<Arc<UdpLink>>,
     /// By which faces to peers are asked for, if it is an interface that carries Ethernet faces.

@@ -304,6 +304,12 @@ pub struct ListenerStatus {
     pub open: usize,
     /// What it refused and lost, by reason.
     pub drops: BTreeMap<&'static str, u64>,
+    /// Times that its task, or that of a peer, was started again after it had ended; `None`: it has no task of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<u64>,
+    /// Why its task does not run at present; `None`: it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Datagrams that the kernel dropped since the socket's buffer was full, where the kernel tells.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_drops: Option<u64>,
@@ -395,6 +401,8 @@ impl ListenerStatus {
             accepted: entry.accepted,
             open,
             drops: link_drops(&entry.counters),
+            restarts: entry.state.as_ref().map(|state| state.restarts()),
+            problem: entry.state.as_ref().and_then(|state| state.problem()),
             kernel_drops: address.and_then(kernel_drops),
         }
     }

@@ -13,6 +13,7 @@ use crate::admission::Source;
 use crate::link::{LinkCounters, LinkDrop, ListenerId, next_number};
 use crate::log_limit;
 use crate::node::{Command, LinkEnd, ListenError, ListenerEntry, NewFace, Node, SessionEnd};
+use crate::supervision::ListenerState;
 use crate::web::Refusal;
 
 /// Pause after an error of accepting: mostly the process has too many open files, and that does not pass at once.
@@ -30,6 +31,8 @@ pub(crate) struct Door {
     id: ListenerId,
     counters: Arc<LinkCounters>,
     places: Arc<Semaphore>,
+    /// Whether its task runs.
+    pub(crate) state: Arc<ListenerState>,
     /// Ends the listener.
     pub(crate) stop: CancellationToken,
 }
@@ -37,22 +40,25 @@ pub(crate) struct Door {
 impl Door {
     /// Makes a listener known to the node.
     pub(crate) async fn open(node: &Node, uri: FaceUri) -> Result<Self, ListenError> {
-        let (door, entry) = Self::prepare(node, uri);
+        let (door, mut entry) = Self::prepare(node, uri);
+        entry.state = Some(Arc::clone(&door.state));
         node.add_listener(entry)
             .await
             .map_err(|_| ListenError::Stopped)?;
         Ok(door)
     }
 
-    /// As [`open`](Self::open), but leaves it to the caller to hand the node the entry.
+    /// Prepares a listener without a task of its own, whose entry the caller hands the node.
     pub(crate) fn prepare(node: &Node, uri: FaceUri) -> (Self, ListenerEntry) {
         let id = ListenerId(next_number());
         let counters = Arc::new(LinkCounters::default());
+        let state = ListenerState::new(uri.to_string());
         let entry = ListenerEntry {
             id,
             uri,
             counters: Arc::clone(&counters),
             accepted: 0,
+            state: None,
             socket: None,
             ethernet: None,
         };
@@ -61,37 +67,44 @@ impl Door {
             id,
             counters,
             places: Arc::new(Semaphore::new(node.config().max_connections)),
+            state,
             stop: node.stopping().child_token(),
         };
         (door, entry)
     }
 
-    /// Takes connections until the listener is stopped; `address` says where one comes from, and `serve` starts a task for each.
+    /// Takes connections until the listener is stopped, also after its task ended; `address` says where one comes from, and `serve` starts
+    /// a task for each.
     pub(crate) async fn accept_all<C>(
         self,
         mut accept: impl AsyncFnMut() -> io::Result<C>,
         address: impl Fn(&C) -> Option<IpAddr>,
         serve: impl Fn(Self, C, Place),
     ) {
-        let stop = self.stop.clone();
         let accepting = async {
             loop {
-                match accept().await {
-                    Ok(connection) => {
-                        if let Some(place) = self.admit(address(&connection)).await {
-                            serve(self.clone(), connection, place);
+                let listening = async {
+                    self.state.set_up();
+                    loop {
+                        match accept().await {
+                            Ok(connection) => {
+                                if let Some(place) = self.admit(address(&connection)).await {
+                                    serve(self.clone(), connection, place);
+                                }
+                            }
+                            Err(error) => {
+                                if let Some(left_out) = log_limit::admit("accept") {
+                                    tracing::warn!(%error, "cannot accept a connection{left_out}");
+                                }
+                                tokio::time::sleep(PAUSE_AFTER_ERROR).await;
+                            }
                         }
                     }
-                    Err(error) => {
-                        if let Some(left_out) = log_limit::admit("accept") {
-                            tracing::warn!(%error, "cannot accept a connection{left_out}");
-                        }
-                        tokio::time::sleep(PAUSE_AFTER_ERROR).await;
-                    }
-                }
+                };
+                self.state.run(listening).await;
             }
         };
-        stop.run_until_cancelled(accepting).await;
+        self.stop.run_until_cancelled(accepting).await;
         self.close();
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use namecast_forward::Scope;
 use namecast_units::Duration;
@@ -28,7 +29,7 @@ pub(crate) async fn listen(
     let address = listener.local_addr().map_err(|source| error()(source))?;
     let uri = FaceUri::Tcp(address);
     let door = Door::open(node, uri.clone()).await?;
-    let stop = door.stop.clone();
+    let (state, stop) = (Arc::clone(&door.state), door.stop.clone());
     node.spawn(door.accept_all(
         async move || listener.accept().await,
         |(_, remote)| Some(remote.ip()),
@@ -40,7 +41,7 @@ pub(crate) async fn listen(
             });
         },
     ));
-    Ok(Listener::new(address, uri, stop))
+    Ok(Listener::new(address, uri, state, stop))
 }
 
 async fn serve(door: &Door, connection: TcpStream, remote: SocketAddr) {

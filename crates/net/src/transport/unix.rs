@@ -65,7 +65,7 @@ pub(crate) async fn listen(
     clear(path).await?;
     let (listener, file) = bind(path, access).map_err(ListenError::bind(uri.clone()))?;
     let door = Door::open(node, uri.clone()).await?;
-    let stop = door.stop.clone();
+    let (state, stop) = (Arc::clone(&door.state), door.stop.clone());
     let local = uri.clone();
     let reserve = Arc::new(Reserve::default());
     reserve.fill();
@@ -87,7 +87,7 @@ pub(crate) async fn listen(
         accepting.await;
         drop(file);
     });
-    Ok(Listener::new(path.to_owned(), uri, stop))
+    Ok(Listener::new(path.to_owned(), uri, state, stop))
 }
 
 /// Descriptors for when others have taken all that there are, as an operator comes by this socket to end them.

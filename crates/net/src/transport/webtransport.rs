@@ -11,6 +11,7 @@ use bytes::Bytes;
 use namecast_forward::{FaceId, Scope};
 use namecast_units::Duration;
 use tokio::sync::watch;
+use tokio::time::Interval;
 use tokio_util::sync::DropGuard;
 use wtransport::endpoint::endpoint_side::{Client, Server};
 use wtransport::endpoint::{IncomingSession, SessionRequest};
@@ -24,6 +25,7 @@ use super::connect::{Peer, keep_connected};
 use crate::admission::{Entrance, Place as HandshakePlace};
 use crate::link::{LinkDrop, MAX_FRAME_SIZE};
 use crate::node::{LinkEnd, ListenError, NewFace, Node, NodeError, SessionEnd};
+use crate::supervision::{ListenerState, catch_panic};
 use crate::web::{PageSource, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use crate::{Clock, FaceUri, NodeConfig};
 
@@ -48,6 +50,7 @@ pub type CertificateHash = [u8; 32];
 pub struct WebTransportListener {
     address: SocketAddr,
     hash: watch::Receiver<CertificateHash>,
+    state: Arc<ListenerState>,
     _stop: DropGuard,
 }
 
@@ -61,6 +64,11 @@ impl WebTransportListener {
     pub fn certificate_hash(&self) -> CertificateHash {
         *self.hash.borrow()
     }
+
+    /// Returns whether its task runs, and how often it was started again.
+    pub const fn state(&self) -> &Arc<ListenerState> {
+        &self.state
+    }
 }
 
 /// Serves WebTransport at `address`, on any path; each session is a face. No peer is local. The node's own pages come from
@@ -73,6 +81,16 @@ pub async fn listen(
     address: SocketAddr,
     pages: &[PageSource],
 ) -> Result<WebTransportListener, ListenError> {
+    let (server, listener) = bind(node, address, pages).await?;
+    node.spawn(server.serve());
+    Ok(listener)
+}
+
+async fn bind(
+    node: &Node,
+    address: SocketAddr,
+    pages: &[PageSource],
+) -> Result<(SessionServer, WebTransportListener), ListenError> {
     let names = subject_names(address);
     let (config, hash) = server_config(&names, address, node.config())?;
     let bind_error = ListenError::bind(FaceUri::WebTransport(address));
@@ -80,18 +98,29 @@ pub async fn listen(
     let bind_error = ListenError::bind(FaceUri::WebTransport(address));
     let address = endpoint.local_addr().map_err(bind_error)?;
     let door = Door::open(node, FaceUri::WebTransport(address)).await?;
-    let stop = door.stop.clone();
+    let (state, stop) = (Arc::clone(&door.state), door.stop.clone());
     let (published, hash) = watch::channel(hash);
-    let server = Sessions {
-        door,
-        pages: pages.into(),
+    let mut rotation = tokio::time::interval(ROTATION);
+    rotation.reset();
+    let server = SessionServer {
+        sessions: Sessions {
+            door,
+            pages: pages.into(),
+        },
+        address,
+        endpoint: Some(endpoint),
+        handshakes: Entrance::new(node.config().max_connections),
+        names,
+        published,
+        rotation,
     };
-    node.spawn(serve_endpoint(server, endpoint, names, published));
-    Ok(WebTransportListener {
+    let listener = WebTransportListener {
         address,
         hash,
+        state,
         _stop: stop.drop_guard(),
-    })
+    };
+    Ok((server, listener))
 }
 
 /// Adds a persistent face to the WebTransport server at `address`, which must show a certificate with one of `hashes`.
@@ -160,56 +189,107 @@ struct Sessions {
     pages: Arc<[PageSource]>,
 }
 
-async fn serve_endpoint(
+/// What the listener's task has, however often it is started again.
+struct SessionServer {
     sessions: Sessions,
-    endpoint: Endpoint<Server>,
+    address: SocketAddr,
+    /// `None`: its own task ended, and it is to be made anew.
+    endpoint: Option<Endpoint<Server>>,
+    handshakes: Entrance,
     names: Vec<String>,
     published: watch::Sender<CertificateHash>,
-) {
-    let node = sessions.door.node().clone();
-    let stop = sessions.door.stop.clone();
-    let places = node.config().max_connections;
-    let handshakes = Entrance::new(places);
-    let mut rotation = tokio::time::interval(ROTATION);
-    rotation.tick().await;
-    loop {
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => break,
-            _ = rotation.tick() => {
-                let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-                // The endpoint keeps its socket: the address does not matter.
-                let replaced = server_config(&names, address, node.config())
-                    .ok()
-                    .and_then(|(config, hash)| {
-                        endpoint.reload_config(config, false).ok().map(|()| hash)
-                    });
-                match replaced {
-                    Some(hash) => {
-                        published.send_replace(hash);
-                    }
-                    None => tracing::warn!("the WebTransport certificate could not be replaced"),
-                }
+    rotation: Interval,
+}
+
+impl SessionServer {
+    /// Serves until the listener is stopped, also after its task ended.
+    async fn serve(mut self) {
+        let (state, stop) = {
+            let door = &self.sessions.door;
+            (Arc::clone(&door.state), door.stop.clone())
+        };
+        let serving = async {
+            loop {
+                state.run(self.accept_all(&state)).await;
             }
-            incoming = endpoint.accept() => {
-                // Where many wait, whoever comes shows first that it is where it says it is.
-                if handshakes.taken() > places / 2 && !incoming.remote_address_validated() {
-                    incoming.retry();
-                } else if let Some(handshake) = handshakes.admit(incoming.remote_address().ip()) {
-                    let sessions = sessions.clone();
-                    node.spawn(async move { sessions.serve(incoming, handshake).await });
-                } else {
-                    incoming.refuse();
+        };
+        stop.run_until_cancelled(serving).await;
+        self.sessions.door.close();
+        // Sessions end by themselves: when the node stops, each sends what is queued and closes.
+        if let Some(endpoint) = &self.endpoint {
+            endpoint.wait_idle().await;
+        }
+    }
+
+    /// Accepts sessions until the endpoint ends; returns why it did.
+    async fn accept_all(&mut self, state: &ListenerState) -> String {
+        let endpoint = match self.endpoint.take() {
+            Some(endpoint) => endpoint,
+            None => match self.bind_again() {
+                Ok(endpoint) => endpoint,
+                Err(error) => return error.to_string(),
+            },
+        };
+        let endpoint = self.endpoint.insert(endpoint);
+        state.set_up();
+        let config = self.sessions.door.node().config();
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.rotation.tick() => {
+                    let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+                    // The endpoint keeps its socket: the address does not matter.
+                    let replaced = server_config(&self.names, address, config)
+                        .ok()
+                        .and_then(|(config, hash)| {
+                            endpoint.reload_config(config, false).ok().map(|()| hash)
+                        });
+                    match replaced {
+                        Some(hash) => {
+                            self.published.send_replace(hash);
+                        }
+                        None => tracing::warn!("the WebTransport certificate could not be replaced"),
+                    }
                 }
+                // It panics where the task behind the socket has ended.
+                incoming = catch_panic(endpoint.accept()) => match incoming {
+                    Ok(incoming) => self.sessions.admit(incoming, &self.handshakes),
+                    Err(why) => {
+                        self.endpoint = None;
+                        return why;
+                    }
+                },
             }
         }
     }
-    sessions.door.close();
-    // Sessions end by themselves: when the node stops, each sends what is queued and closes.
-    endpoint.wait_idle().await;
+
+    /// Makes the endpoint anew at its address, with another certificate.
+    fn bind_again(&self) -> Result<Endpoint<Server>, ListenError> {
+        let config = self.sessions.door.node().config();
+        let (config, hash) = server_config(&self.names, self.address, config)?;
+        let bind_error = ListenError::bind(FaceUri::WebTransport(self.address));
+        let endpoint = Endpoint::server(config).map_err(bind_error)?;
+        self.published.send_replace(hash);
+        Ok(endpoint)
+    }
 }
 
 impl Sessions {
+    /// Starts the task of a session that comes in, if there is a place among the `handshakes`.
+    fn admit(&self, incoming: IncomingSession, handshakes: &Entrance) {
+        let node = self.door.node();
+        // Where many wait, whoever comes shows first that it is where it says it is.
+        let is_crowded = handshakes.taken() > node.config().max_connections / 2;
+        if is_crowded && !incoming.remote_address_validated() {
+            incoming.retry();
+        } else if let Some(handshake) = handshakes.admit(incoming.remote_address().ip()) {
+            let sessions = self.clone();
+            node.spawn(async move { sessions.serve(incoming, handshake).await });
+        } else {
+            incoming.refuse();
+        }
+    }
+
     /// Serves one session to its end. Until it is known who comes it has the place of a `handshake`, as there is a bound on
     /// those, too.
     async fn serve(&self, incoming: IncomingSession, handshake: HandshakePlace) {
@@ -379,6 +459,7 @@ fn transport(error: impl core::fmt::Display) -> SessionEnd {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::supervision::until_restarted;
 
     fn names(address: &str) -> Vec<String> {
         subject_names(address.parse().unwrap())
@@ -389,6 +470,24 @@ mod tests {
         assert_eq!(names("127.0.0.1:0"), ["localhost", "127.0.0.1", "::1"]);
         assert_eq!(names("0.0.0.0:0"), ["localhost", "127.0.0.1", "::1"]);
         assert_eq!(names("192.0.2.7:1").last().unwrap(), "192.0.2.7");
+    }
+
+    /// An endpoint whose own task ended is made anew at its address.
+    #[tokio::test]
+    async fn an_endpoint_that_ended_is_replaced() {
+        let far = Node::start(NodeConfig::default());
+        let address = "127.0.0.1:0".parse().unwrap();
+        let (server, listener) = bind(&far, address, &[]).await.unwrap();
+        let first = listener.certificate_hash();
+        server.endpoint.as_ref().unwrap().close(NO_ERROR, b"");
+        far.spawn(server.serve());
+        until_restarted(listener.state(), 1).await;
+        let hash = listener.certificate_hash();
+        assert_ne!(hash, first);
+        let near = Node::start(NodeConfig::default());
+        let face = connect(&near, listener.address(), vec![hash]).await;
+        near.connected(face.unwrap()).await.unwrap();
+        assert_eq!(listener.state().restarts(), 1);
     }
 
     #[test]

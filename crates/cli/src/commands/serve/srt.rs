@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
+use namecast_net::supervision::ListenerState;
 
 use super::super::forwarder::Socket;
 use super::not_had;
 use crate::push::Gate;
 use crate::push::srt::{PASSPHRASE, SrtError, SrtListener};
-use crate::supervision::ListenerState;
 use crate::telemetry::Telemetry;
 
 /// Where SRT is taken unless another address is given.

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use namecast_media::flv::{FlvError, Push};
 use namecast_net::admission::{Entrance, Place};
+use namecast_net::supervision::{ListenerState, keep_running};
 use namecast_units::Duration;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -24,7 +25,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 
 use super::{Admitted, FIRST_FRAME, Gate, Pushed, Refusal, Seen};
-use crate::supervision::{ListenerState, keep_running};
 pub use session::RtmpError;
 use session::{Session, SessionEvent};
 
@@ -106,7 +106,7 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
                     continue;
                 };
                 let Some(place) = entrance.admit(from.ip()) else {
-                    gate.refuse(PROTOCOL, from, full());
+                    gate.refuse(PROTOCOL, from, FULL);
                     continue;
                 };
                 let (gate, tls) = (gate.clone(), tls.clone());
@@ -114,7 +114,7 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
                     let given_away = place.gives_way();
                     let attended = tokio::select! {
                         attended = open(stream, tls, from, &gate, place) => attended,
-                        () = given_away => Err(full()),
+                        () = given_away => Err(FULL),
                     };
                     if let Err(why) = attended {
                         gate.refuse(PROTOCOL, from, why);
@@ -126,9 +126,8 @@ async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>, gate: Gate) ->
     }
 }
 
-fn full() -> Refusal {
-    Refusal::Malformed(format!("there are {MAX_CONNECTIONS} connections already"))
-}
+/// Why a connection has no place.
+const FULL: Refusal = Refusal::Connections(MAX_CONNECTIONS);
 
 /// Serves one connection to its end, within TLS if it begins so and there is a certificate.
 async fn open(
@@ -437,7 +436,7 @@ fn wanted<'a>(application: &'a str, stream: &'a str) -> (String, Option<&'a str>
 mod tests {
     use super::*;
     use crate::push::keys::PushKeys;
-    use crate::supervision::until_restarted;
+    use namecast_net::supervision::until_restarted;
 
     #[tokio::test]
     async fn a_listener_whose_task_panicked_accepts_again() {

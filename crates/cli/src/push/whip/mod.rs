@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use bytes::Bytes;
 use namecast_media::whip::{Credentials, user_fragment};
+use namecast_net::supervision::{ListenerState, keep_running, panicked};
 use namecast_units::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Gate;
-use crate::supervision::{ListenerState, keep_running, panicked};
 
 /// How people see the protocol named.
 const PROTOCOL: &str = "WHIP";
@@ -231,7 +231,7 @@ impl Routes {
 mod tests {
     use super::*;
     use crate::push::keys::PushKeys;
-    use crate::supervision::until_restarted;
+    use namecast_net::supervision::until_restarted;
 
     fn binding(user_fragment: &str) -> Vec<u8> {
         let name = format!("{user_fragment}:theirs");

@@ -163,7 +163,7 @@ const fn status(why: &Refusal) -> StatusCode {
         Refusal::Paused(_) => StatusCode::TOO_MANY_REQUESTS,
         Refusal::Name => StatusCode::BAD_REQUEST,
         Refusal::Taken(_) => StatusCode::CONFLICT,
-        Refusal::Full | Refusal::Names => StatusCode::SERVICE_UNAVAILABLE,
+        Refusal::Full | Refusal::Connections(_) | Refusal::Names => StatusCode::SERVICE_UNAVAILABLE,
         Refusal::Codec(_) | Refusal::Exceeded(_) | Refusal::Malformed(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

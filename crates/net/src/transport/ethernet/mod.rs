@@ -34,6 +34,7 @@ use crate::node::{
     Command, EthernetRequest, EthernetRequests, Intake, LinkEnd, ListenError, ListenerEntry,
     NewFace, Node, NodeError, Query,
 };
+use crate::supervision::ListenerState;
 use crate::{FaceOptions, FaceUri, MacAddress};
 use frame::Received;
 use peers::Peers;
@@ -104,11 +105,13 @@ impl Node {
         }
         let (requests, queue) = mpsc::channel(REQUEST_QUEUE);
         let requests = EthernetRequests::new(requests);
+        let state = ListenerState::new(uri.to_string());
         let entry = ListenerEntry {
             id: port.id,
             uri: uri.clone(),
             counters: Arc::clone(&port.counters),
             accepted: 0,
+            state: Some(Arc::clone(&state)),
             socket: None,
             ethernet: Some(requests.clone()),
         };
@@ -122,7 +125,7 @@ impl Node {
             requests,
             _stop: stop.clone().drop_guard(),
         };
-        self.spawn(port.serve(queue, stop));
+        self.spawn(port.serve(queue, state, stop));
         Ok(handle)
     }
 
@@ -207,12 +210,31 @@ struct Port {
 }
 
 impl Port {
-    /// Serves the interface until it is stopped, and ends its faces.
+    /// Serves the interface until it is stopped, also after a panic, and ends its faces.
     async fn serve(
         mut self,
         mut requests: mpsc::Receiver<EthernetRequest>,
+        state: Arc<ListenerState>,
         stop: CancellationToken,
     ) {
+        let serving = async {
+            loop {
+                let listening = async {
+                    state.set_up();
+                    self.serve_requests(&mut requests).await
+                };
+                state.run(listening).await;
+            }
+        };
+        stop.run_until_cancelled(serving).await;
+        for face in self.peers.values().chain(&self.multicast) {
+            // If the node has stopped, the face is gone already.
+            let _ = self.node.remove_face(face.id).await;
+        }
+        self.node.try_command(Command::RemoveListener(self.id));
+    }
+
+    async fn serve_requests(&mut self, requests: &mut mpsc::Receiver<EthernetRequest>) -> ! {
         let socket = Arc::clone(&self.socket);
         let counters = Arc::clone(&self.counters);
         let mut buffer = ReceiveBuffer::default();
@@ -220,7 +242,6 @@ impl Port {
         sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = stop.cancelled() => break,
                 Some(request) = requests.recv() => self.connect(request).await,
                 _ = sweep.tick() => self.sweep().await,
                 received = socket.receive(&mut buffer, &counters) => {
@@ -232,11 +253,6 @@ impl Port {
                 }
             }
         }
-        for face in self.peers.values().chain(&self.multicast) {
-            // If the node has stopped, the face is gone already.
-            let _ = self.node.remove_face(face.id).await;
-        }
-        self.node.try_command(Command::RemoveListener(self.id));
     }
 
     fn new_face(&self, peer: MacAddress) -> NewFace {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
-use tokio_util::sync::CancellationToken;
 
 use crate::FaceUri;
 use crate::link::{LinkCounters, ListenerId, UdpLink, UdpPath, next_number};
 use crate::node::{
     Command, ListenError, Listener, ListenerEntry, Node, NodeError, receive_datagrams,
 };
+use crate::supervision::ListenerState;
 
 #[cfg(target_os = "linux")]
 pub(crate) use multicast::NDN_GROUP_V4;
@@ -34,11 +34,13 @@ pub(crate) async fn listen(
     let id = ListenerId(next_number());
     let uri = FaceUri::Udp(address);
     let counters = Arc::new(LinkCounters::default());
+    let state = ListenerState::new(uri.to_string());
     let entry = ListenerEntry {
         id,
         uri: uri.clone(),
         counters: Arc::clone(&counters),
         accepted: 0,
+        state: Some(Arc::clone(&state)),
         socket: Some(Arc::clone(&socket)),
         ethernet: None,
     };
@@ -46,7 +48,7 @@ pub(crate) async fn listen(
         .await
         .map_err(|_| ListenError::Stopped)?;
     let stop = node.stopping().child_token();
-    let door = Door {
+    let mut door = Door {
         node: node.clone(),
         id,
         socket,
@@ -54,8 +56,18 @@ pub(crate) async fn listen(
         known: BTreeMap::new(),
         unproven: Unproven::default(),
     };
-    node.spawn(door.receive(stop.clone()));
-    Ok(Listener::new(address, uri, stop))
+    let (supervised, stopped) = (Arc::clone(&state), stop.clone());
+    node.spawn(async move {
+        let node = door.node.clone();
+        let receiving = async {
+            loop {
+                supervised.run(door.receive(&supervised)).await;
+            }
+        };
+        stopped.run_until_cancelled(receiving).await;
+        node.try_command(Command::RemoveListener(id));
+    });
+    Ok(Listener::new(address, uri, state, stop))
 }
 
 /// A socket that all peers send to who have none of their own yet.
@@ -71,20 +83,21 @@ struct Door {
 }
 
 impl Door {
-    /// Receives until the listener is stopped.
-    async fn receive(mut self, stop: CancellationToken) {
-        let (node, id) = (self.node.clone(), self.id);
-        let receiving = async {
-            while let Ok(batches) = receive_datagrams(&self.socket, &self.counters).await {
-                for (path, frames) in batches {
-                    if let Err(NodeError::Stopped) = self.admit(path, frames).await {
-                        return;
-                    }
+    /// Receives until the socket fails; returns why it did.
+    async fn receive(&mut self, state: &ListenerState) -> String {
+        state.set_up();
+        loop {
+            let batches = match receive_datagrams(&self.socket, &self.counters).await {
+                Ok(batches) => batches,
+                Err(error) => return error.to_string(),
+            };
+            for (path, frames) in batches {
+                if let Err(NodeError::Stopped) = self.admit(path, frames).await {
+                    // A node that stops ends its listeners, which is no failure.
+                    return core::future::pending().await;
                 }
             }
-        };
-        stop.run_until_cancelled(receiving).await;
-        node.try_command(Command::RemoveListener(id));
+        }
     }
 
     /// Hands the forwarder what a peer sent, for whom a face is made if there is none and room for it.

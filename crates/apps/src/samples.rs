@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::{Data, Verifier};
-use namecast_stream::path::{Requester, Retry, Token};
+use namecast_stream::path::{Retry, Token, Uplink};
 use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind};
 use namecast_units::Instant;
 
@@ -264,12 +264,12 @@ impl Sequence {
 
 impl Taken {
     /// Ends the request for a packet that is kept, and goes past caches for one that is bad.
-    pub(crate) fn report(self, now: Instant, token: Token, requester: &mut Requester) {
+    pub(crate) fn report(self, now: Instant, token: Token, uplink: &mut Uplink) {
         match self {
-            Self::Kept => requester.forget(token),
+            Self::Kept => uplink.forget(token),
             Self::Bad => {
-                requester.reject(token);
-                requester.hasten(token, now);
+                uplink.reject(token);
+                uplink.hasten(token, now);
             }
             Self::Unwanted => {}
         }
@@ -277,12 +277,12 @@ impl Taken {
 }
 
 /// Nobody on the way has a packet: it is requested again, the first time at once. Returns whether it was requested.
-pub(crate) fn on_nack(now: Instant, token: Token, requester: &mut Requester) -> bool {
-    let attempts = requester.attempts(token);
+pub(crate) fn on_nack(now: Instant, token: Token, uplink: &mut Uplink) -> bool {
+    let attempts = uplink.attempts(token);
     let wait = match attempts > 1 {
         true => RETRY.first_wait,
         false => Duration::ZERO,
     };
-    requester.hasten(token, now + wait);
+    uplink.hasten(token, now + wait);
     attempts > 0
 }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use bytes::{Bytes, BytesMut};
 use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::catalogue::MAX_CATALOGUE_SIZE;
-use namecast_stream::path::{Client, Object, Requester, Retry, Token};
+use namecast_stream::path::{Client, Object, Retry, Token, Uplink};
 use namecast_units::Instant;
 
 /// Whoever requests it.
@@ -44,20 +44,20 @@ pub(crate) enum Progress {
 
 impl Fetch {
     /// Requests `catalogue_name`, and nothing more of another.
-    pub(crate) fn begin(now: Instant, catalogue_name: Name, requester: &mut Requester) -> Self {
-        Self::end(requester);
+    pub(crate) fn begin(now: Instant, catalogue_name: Name, uplink: &mut Uplink) -> Self {
+        Self::end(uplink);
         let fetch = Self {
             catalogue_name,
             last: None,
             parts: BTreeMap::new(),
         };
-        fetch.request(now, 0, requester);
+        fetch.request(now, 0, uplink);
         fetch
     }
 
     /// Requests nothing more of any catalogue.
-    pub(crate) fn end(requester: &mut Requester) {
-        requester.withdraw_client(CLIENT);
+    pub(crate) fn end(uplink: &mut Uplink) {
+        uplink.withdraw_client(CLIENT);
     }
 
     /// Returns whether `token` is of a segment of a catalogue.
@@ -65,10 +65,10 @@ impl Fetch {
         token.client == CLIENT
     }
 
-    fn request(&self, now: Instant, number: u64, requester: &mut Requester) {
+    fn request(&self, now: Instant, number: u64, uplink: &mut Uplink) {
         let name = self.catalogue_name.builder().segment(number).finish();
         let token = Token::object(CLIENT, number);
-        requester.want_object(
+        uplink.want_object(
             now,
             Object::new(token, Interest::builder(name), Some(RETRY)),
         );
@@ -88,9 +88,9 @@ impl Fetch {
         now: Instant,
         token: Token,
         data: &Data,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> Progress {
-        requester.forget(token);
+        uplink.forget(token);
         let content = data.content().unwrap_or_default();
         self.parts.insert(token.segment.index, content);
         let size: usize = self.parts.values().map(Bytes::len).sum();
@@ -100,7 +100,7 @@ impl Fetch {
         let is_news = self.last.is_none();
         let last = *self.last.get_or_insert(last.unwrap_or(0));
         if size > MAX_CATALOGUE_SIZE || last >= MAX_SEGMENTS {
-            Self::end(requester);
+            Self::end(uplink);
             return Progress::TooLarge;
         }
         if self.parts.len() as u64 > last {
@@ -111,7 +111,7 @@ impl Fetch {
             return Progress::Whole(whole.freeze());
         }
         if is_news {
-            (1..=last).for_each(|number| self.request(now, number, requester));
+            (1..=last).for_each(|number| self.request(now, number, uplink));
         }
         Progress::Partial
     }
@@ -120,7 +120,7 @@ impl Fetch {
 #[cfg(test)]
 mod tests {
     use namecast_packet::signature::NullSigner;
-    use namecast_stream::path::{Budget, Event, LiveConfig, RequesterConfig};
+    use namecast_stream::path::{Budget, Event, LiveConfig, UplinkConfig};
 
     use super::*;
 
@@ -136,22 +136,22 @@ mod tests {
             .sign(&NullSigner)
     }
 
-    fn fetch() -> (Fetch, Requester) {
+    fn fetch() -> (Fetch, Uplink) {
         let budget = Budget::live(LiveConfig::default());
-        let mut requester = Requester::new(RequesterConfig::default(), budget);
+        let mut uplink = Uplink::new(UplinkConfig::default(), budget);
         let name = "/demo/catalogue/v=1".parse().unwrap();
-        let fetch = Fetch::begin(Instant::ZERO, name, &mut requester);
-        (fetch, requester)
+        let fetch = Fetch::begin(Instant::ZERO, name, &mut uplink);
+        (fetch, uplink)
     }
 
-    fn take(fetch: &mut Fetch, requester: &mut Requester, data: &Data) -> Progress {
+    fn take(fetch: &mut Fetch, uplink: &mut Uplink, data: &Data) -> Progress {
         let token = fetch.token_of(data.name()).unwrap();
-        fetch.take(Instant::ZERO, token, data, requester)
+        fetch.take(Instant::ZERO, token, data, uplink)
     }
 
     /// What is requested by now.
-    fn asked(requester: &mut Requester) -> Vec<Name> {
-        let events = core::iter::from_fn(|| requester.poll_event());
+    fn asked(uplink: &mut Uplink) -> Vec<Name> {
+        let events = core::iter::from_fn(|| uplink.poll_event());
         let names = events.filter_map(|event| match event {
             Event::Interest { interest, .. } => Some(interest.name().clone()),
             _ => None,
@@ -161,51 +161,43 @@ mod tests {
 
     #[test]
     fn the_first_segment_tells_of_the_others_which_may_come_in_any_order() {
-        let (mut fetch, mut requester) = fetch();
-        assert_eq!(asked(&mut requester), [name(0)]);
+        let (mut fetch, mut uplink) = fetch();
+        assert_eq!(asked(&mut uplink), [name(0)]);
         assert!(fetch.token_of(&name(0)).is_some() && fetch.token_of(&name(1)).is_none());
-        let progress = take(&mut fetch, &mut requester, &segment(0, 2, b"a"));
+        let progress = take(&mut fetch, &mut uplink, &segment(0, 2, b"a"));
         assert_eq!(progress, Progress::Partial);
-        assert_eq!(asked(&mut requester), [name(1), name(2)]);
-        let progress = take(&mut fetch, &mut requester, &segment(2, 2, b"c"));
+        assert_eq!(asked(&mut uplink), [name(1), name(2)]);
+        let progress = take(&mut fetch, &mut uplink, &segment(2, 2, b"c"));
         assert_eq!(progress, Progress::Partial);
         assert!(fetch.token_of(&name(2)).is_none() && fetch.token_of(&name(3)).is_none());
-        requester.handle_timeout(Instant::ZERO + RETRY.first_wait);
-        assert_eq!(asked(&mut requester), [name(1)]);
-        let progress = take(&mut fetch, &mut requester, &segment(1, 2, b"b"));
+        uplink.handle_timeout(Instant::ZERO + RETRY.first_wait);
+        assert_eq!(asked(&mut uplink), [name(1)]);
+        let progress = take(&mut fetch, &mut uplink, &segment(1, 2, b"b"));
         assert_eq!(progress, Progress::Whole("abc".into()));
-        assert_eq!(requester.objects_out(CLIENT), 0);
+        assert_eq!(uplink.objects_out(CLIENT), 0);
     }
 
     #[test]
     fn a_catalogue_without_end_is_refused() {
-        let (mut endless, mut requester) = fetch();
-        let progress = take(
-            &mut endless,
-            &mut requester,
-            &segment(0, MAX_SEGMENTS, b"a"),
-        );
+        let (mut endless, mut uplink) = fetch();
+        let progress = take(&mut endless, &mut uplink, &segment(0, MAX_SEGMENTS, b"a"));
         assert_eq!(progress, Progress::TooLarge);
-        let (mut long, mut requester) = fetch();
-        let progress = take(
-            &mut long,
-            &mut requester,
-            &segment(0, MAX_SEGMENTS - 1, b"a"),
-        );
+        let (mut long, mut uplink) = fetch();
+        let progress = take(&mut long, &mut uplink, &segment(0, MAX_SEGMENTS - 1, b"a"));
         assert_eq!(progress, Progress::Partial);
     }
 
     /// Waits of 250 ms, 500 ms, 1 s, 2 s and 4 s.
     #[test]
     fn a_segment_that_does_not_come_is_given_up() {
-        let (_, mut requester) = fetch();
+        let (_, mut uplink) = fetch();
         let times = core::iter::from_fn(|| {
-            let now = requester.poll_timeout()?;
-            requester.handle_timeout(now);
+            let now = uplink.poll_timeout()?;
+            uplink.handle_timeout(now);
             Some(now.since(Instant::ZERO).as_millis())
         });
         let times: Vec<_> = times.collect();
         assert_eq!(times, [250, 750, 1_750, 3_750, 7_750]);
-        assert_eq!(asked(&mut requester), vec![name(0); 5]);
+        assert_eq!(asked(&mut uplink), vec![name(0); 5]);
     }
 }

@@ -89,7 +89,7 @@ impl core::fmt::Debug for Consumer {
 }
 
 impl Consumer {
-    /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
+    /// A consumer of `source` that waits for [`start`](Self::start). The uplink knows it as `client`.
     pub fn new(config: &Config, source: Source, client: Client) -> Self {
         Self {
             schedule: Schedule::new(config, &source),
@@ -278,12 +278,12 @@ impl Consumer {
         self.retrieval.source()
     }
 
-    /// Returns by which the requester knows it.
+    /// Returns by which the uplink knows it.
     pub const fn client(&self) -> Client {
         self.retrieval.client()
     }
 
-    /// Returns the segment that `name` is of, as the requester knows it.
+    /// Returns the segment that `name` is of, as the uplink knows it.
     pub fn token_of(&self, name: &Name) -> Option<Token> {
         self.retrieval.token_of(name)
     }

@@ -11,7 +11,7 @@ use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::{RungNames, SegmentId, StreamNames};
-use crate::path::{Client, Feedback, Group, Limit, Requester, Token, Want};
+use crate::path::{Client, Feedback, Group, Limit, Token, Uplink, Want};
 use crate::sample::SampleHeader;
 
 use super::assembler::{SegmentCounts, SegmentEstimators};
@@ -201,24 +201,19 @@ pub enum Output {
 }
 
 impl Output {
-    /// Lets `requester` do what `client` wants of the path. Returns what is for others to do.
-    pub fn carry_out(
-        self,
-        now: Instant,
-        client: Client,
-        requester: &mut Requester,
-    ) -> Option<Self> {
+    /// Lets `uplink` do what `client` wants of the path. Returns what is for others to do.
+    pub fn carry_out(self, now: Instant, client: Client, uplink: &mut Uplink) -> Option<Self> {
         let token = |segment| Token { client, segment };
         match self {
-            Self::Want(want) => requester.want(now, want),
-            Self::Forget(segment) => requester.forget(token(segment)),
-            Self::WithdrawOne(segment) => requester.withdraw_one(token(segment)),
-            Self::Reject(segment) => requester.reject(token(segment)),
-            Self::Withdraw(group) => requester.withdraw(group),
-            Self::WithdrawAll => requester.withdraw_client(client),
-            Self::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Self::RoundTrip(rtt) => requester.on_round_trip(now, rtt),
-            Self::Limit(limit) => requester.set_limit(client, limit),
+            Self::Want(want) => uplink.want(now, want),
+            Self::Forget(segment) => uplink.forget(token(segment)),
+            Self::WithdrawOne(segment) => uplink.withdraw_one(token(segment)),
+            Self::Reject(segment) => uplink.reject(token(segment)),
+            Self::Withdraw(group) => uplink.withdraw(group),
+            Self::WithdrawAll => uplink.withdraw_client(client),
+            Self::Revise(group, available_at) => uplink.revise(now, group, available_at),
+            Self::RoundTrip(rtt) => uplink.on_round_trip(now, rtt),
+            Self::Limit(limit) => uplink.set_limit(client, limit),
             Self::Sample(_) | Self::Discontinuity => return Some(self),
         }
         None

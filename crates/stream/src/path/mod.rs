@@ -1,7 +1,7 @@
 //! The path from one watcher to whoever answers it, and everything that is requested over it.
 //!
 //! ```text
-//!  consumers ──want──▶ Requester ─────────────Interests────────────▶ network
+//!  consumers ──want──▶ Uplink ─────────────Interests────────────▶ network
 //!      ▲                 │  queue by urgency · in flight · budget        │
 //!      │                 ▼                                              │
 //!      └──answers──── Path: queueing, capacity, cross traffic, loss ◀──Data
@@ -25,9 +25,9 @@ mod nonces;
 mod numbered;
 mod objects;
 mod queue;
-mod requester;
 #[cfg(test)]
 mod tests;
+mod uplink;
 mod want;
 
 pub use crate::feedback::{Feedback, Received, Source};
@@ -39,5 +39,5 @@ pub use numbered::{
     SegmentProgress, Unanswered,
 };
 pub use objects::{Object, Retry};
-pub use requester::{Requester, RequesterConfig, RequesterCounters};
+pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
 pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};

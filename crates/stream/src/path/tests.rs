@@ -1,4 +1,4 @@
-//! The requester with hand-made wants and over a model link: what leaves and when, and what it finds out about the path.
+//! The uplink with hand-made wants and over a model link: what leaves and when, and what it finds out about the path.
 
 mod history;
 mod link;
@@ -16,14 +16,14 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + ms(millis)
 }
 
-fn requester(config: RequesterConfig) -> Requester {
-    Requester::new(config, Budget::live(LiveConfig::default()))
+fn uplink(config: UplinkConfig) -> Uplink {
+    Uplink::new(config, Budget::live(LiveConfig::default()))
 }
 
 /// Does what is due, and returns what left.
-fn sent(requester: &mut Requester, now: Instant) -> Vec<(Token, Nonce)> {
-    requester.handle_timeout(now);
-    let events = core::iter::from_fn(|| requester.poll_event());
+fn sent(uplink: &mut Uplink, now: Instant) -> Vec<(Token, Nonce)> {
+    uplink.handle_timeout(now);
+    let events = core::iter::from_fn(|| uplink.poll_event());
     let of_sent = |event| match event {
         Event::Sent { token, nonce, .. } => Some((token, nonce)),
         _ => None,

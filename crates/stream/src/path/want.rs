@@ -110,7 +110,7 @@ pub struct Limit {
     pub packet_size: ByteSize,
 }
 
-/// Something a requester wants done or known.
+/// Something an uplink wants done or known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An Interest to send.

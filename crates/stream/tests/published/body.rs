@@ -14,7 +14,7 @@ use namecast_packet::{Interest, Name};
 use namecast_stream::consumer::{Config, Consumer, Playout, Source, StartAt};
 use namecast_stream::index::TimeIndex;
 use namecast_stream::metadata::MAX_LATEST;
-use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
+use namecast_stream::path::{Budget, LiveConfig, Uplink, UplinkConfig};
 use namecast_stream::{
     Catalogue, CatalogueError, Latest, Metadata, NewestSample, Rung, RungNames, SampleClass,
     SegmentId, StreamInfo, StreamNames,
@@ -182,7 +182,7 @@ fn play(source: Source, latest: Option<Latest>) {
     });
     consumer.start(now, &latest, StartAt::NewestKey);
     let live = Budget::live(LiveConfig::default());
-    let mut single = Single::new(consumer, Requester::new(RequesterConfig::default(), live));
+    let mut single = Single::new(consumer, Uplink::new(UplinkConfig::default(), live));
     single.handle_timeout(now);
     for step in 0..STEPS {
         if step == STEPS / 2 {

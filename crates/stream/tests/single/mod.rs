@@ -1,4 +1,4 @@
-//! A consumer that has a requester, and so a path, to itself.
+//! A consumer that has an uplink, and so a path, to itself.
 
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest};
 use namecast_stream::consumer::{Consumer, Delivery, Output, Sample};
-use namecast_stream::path::{Event, Received, Requester};
+use namecast_stream::path::{Event, Received, Uplink};
 use namecast_units::{ByteSize, Instant};
 
 /// Something a single consumer wants done.
@@ -21,7 +21,7 @@ pub(crate) enum SingleOutput {
     Discontinuity,
 }
 
-/// One consumer and its requester.
+/// One consumer and its uplink.
 ///
 /// A plain value: give it Data, Nacks and the time, and after each call take everything from
 /// [`poll_output`](Self::poll_output). Whatever else is done with the consumer takes effect with the next
@@ -30,24 +30,24 @@ pub(crate) enum SingleOutput {
 pub(crate) struct Single {
     /// The consumer.
     pub(crate) consumer: Consumer,
-    requester: Requester,
+    uplink: Uplink,
     outputs: VecDeque<SingleOutput>,
 }
 
 impl Single {
-    /// Lets `requester` send what `consumer` wants.
-    pub(crate) fn new(consumer: Consumer, mut requester: Requester) -> Self {
-        requester.set_need(consumer.source().bitrate_with_parity());
+    /// Lets `uplink` send what `consumer` wants.
+    pub(crate) fn new(consumer: Consumer, mut uplink: Uplink) -> Self {
+        uplink.set_need(consumer.source().bitrate_with_parity());
         Self {
             consumer,
-            requester,
+            uplink,
             outputs: VecDeque::new(),
         }
     }
 
     /// Returns what sends Interests.
-    pub(crate) const fn requester(&self) -> &Requester {
-        &self.requester
+    pub(crate) const fn uplink(&self) -> &Uplink {
+        &self.uplink
     }
 
     /// Takes one Data packet. Returns whether its name is one of the consumer's.
@@ -60,7 +60,7 @@ impl Single {
             congestion_marked: delivery.congestion_marked,
             feedback: delivery.feedback,
         };
-        self.requester.handle_data(now, token, &received);
+        self.uplink.handle_data(now, token, &received);
         self.consumer.handle_data(now, data, delivery);
         self.settle(now);
         true
@@ -76,7 +76,7 @@ impl Single {
         let Some(token) = self.consumer.token_of(interest.name()) else {
             return false;
         };
-        self.requester
+        self.uplink
             .handle_nack(now, token, interest.nonce(), reason);
         self.consumer.handle_nack(now, interest, reason);
         self.settle(now);
@@ -85,7 +85,7 @@ impl Single {
 
     /// The transport came back: everything that is out is requested again.
     pub(crate) fn handle_link_change(&mut self, now: Instant) {
-        self.requester.handle_link_change();
+        self.uplink.handle_link_change();
         self.consumer.handle_link_change(now);
         self.settle(now);
     }
@@ -98,7 +98,7 @@ impl Single {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let both = [self.consumer.poll_timeout(), self.requester.poll_timeout()];
+        let both = [self.consumer.poll_timeout(), self.uplink.poll_timeout()];
         both.into_iter().flatten().min()
     }
 
@@ -110,7 +110,7 @@ impl Single {
     fn settle(&mut self, now: Instant) {
         let client = self.consumer.client();
         while let Some(output) = self.consumer.poll_output() {
-            match output.carry_out(now, client, &mut self.requester) {
+            match output.carry_out(now, client, &mut self.uplink) {
                 Some(Output::Sample(sample)) => {
                     self.outputs.push_back(SingleOutput::Sample(sample));
                 }
@@ -120,14 +120,14 @@ impl Single {
                 _ => {}
             }
         }
-        self.requester.handle_timeout(now);
-        while let Some(event) = self.requester.poll_event() {
+        self.uplink.handle_timeout(now);
+        while let Some(event) = self.uplink.poll_event() {
             self.consumer.on_event(now, &event);
             if let Event::Interest { interest, .. } = event {
                 self.outputs.push_back(SingleOutput::Interest(interest));
             }
         }
-        let outlook = self.requester.path().outlook(now);
+        let outlook = self.uplink.path().outlook(now);
         self.consumer.schedule_mut().set_outlook(outlook);
     }
 }

@@ -20,11 +20,11 @@ impl Recorder {
         if self.probe_at <= now {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
-            let nonce = self.requester.want_object(now, metadata(&self.names));
+            let nonce = self.uplink.want_object(now, metadata(&self.names));
             self.probes.push(now, nonce);
             if let Some((name, _)) = &self.unjudged {
                 let certificate = certificate(name.clone(), true, None);
-                self.requester.want_object(now, certificate);
+                self.uplink.want_object(now, certificate);
             }
         }
     }
@@ -88,7 +88,7 @@ impl Recorder {
         if known == Some(name) {
             self.take_latest(&metadata.latest);
         } else if fetching != Some(name) && self.names.root().is_prefix_of(name) {
-            self.fetch = Some(Fetch::begin(now, name.detached(), &mut self.requester));
+            self.fetch = Some(Fetch::begin(now, name.detached(), &mut self.uplink));
         }
     }
 
@@ -103,7 +103,7 @@ impl Recorder {
             .is_none_or(|(asked, _)| *asked != name)
         {
             let certificate = certificate(name.clone(), false, None);
-            self.requester.want_object(now, certificate);
+            self.uplink.want_object(now, certificate);
             self.unjudged = Some((name, metadata.clone()));
         }
     }
@@ -151,13 +151,13 @@ impl Recorder {
             .is_some_and(|key| data.verify(&**key).is_ok());
         if !verified {
             self.counters.verification_failures += 1;
-            self.requester.reject(token);
+            self.uplink.reject(token);
             return;
         }
         let Some(mut fetch) = self.fetch.take() else {
             return;
         };
-        let progress = fetch.take(now, token, data, &mut self.requester);
+        let progress = fetch.take(now, token, data, &mut self.uplink);
         if progress != Progress::TooLarge {
             let catalogues = self.names.root().builder();
             let catalogues = catalogues.generic(namecast_stream::names::CATALOGUE);
@@ -185,7 +185,7 @@ impl Recorder {
     fn install(&mut self, now: Instant, name: Name, catalogue: Catalogue) {
         for rung in &mut self.rungs {
             rung.sequences.iter_mut().for_each(super::Sequence::end);
-            self.requester.withdraw_client(rung.client);
+            self.uplink.withdraw_client(rung.client);
         }
         self.drain();
         let began = Timestamp::from_micros(catalogue.version);

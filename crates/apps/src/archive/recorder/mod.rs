@@ -20,7 +20,7 @@ use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
 use namecast_packet::{Data, Interest, Name, Packet};
 use namecast_stream::path::{
-    self, Budget, Client, LiveConfig, Object, Requester, RequesterConfig, Retry, Token,
+    self, Budget, Client, LiveConfig, Object, Retry, Token, Uplink, UplinkConfig,
 };
 use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
 use namecast_units::{Instant, Timestamp};
@@ -236,7 +236,7 @@ impl Rung {
 pub struct Recorder {
     config: RecorderConfig,
     names: StreamNames,
-    requester: Requester,
+    uplink: Uplink,
     probed_at: Option<Instant>,
     probe_at: Instant,
     probes: SentProbes,
@@ -258,13 +258,13 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that starts at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: RecorderConfig) -> Self {
-        let bounds = RequesterConfig {
+        let bounds = UplinkConfig {
             seed: config.seed,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
         Self {
             names: StreamNames::new(config.root.clone()),
-            requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
+            uplink: Uplink::new(bounds, Budget::live(LiveConfig::default())),
             probed_at: None,
             probe_at: Instant::ZERO,
             probes: SentProbes::default(),
@@ -322,7 +322,7 @@ impl Recorder {
         let rung = &mut self.rungs[at];
         let id = token.segment;
         let (taken, lead) = rung.sequences[id.class.index()].on_data(id, data, &**key);
-        taken.report(now, token, &mut self.requester);
+        taken.report(now, token, &mut self.uplink);
         self.counters.verification_failures += u64::from(taken == Taken::Bad);
         let deltas = &mut rung.sequences[SampleClass::Delta.index()];
         if let Some(lead) = lead
@@ -338,7 +338,7 @@ impl Recorder {
     fn handle_nack(&mut self, now: Instant, interest: &Interest) {
         self.counters.nacked += 1;
         if let Some((_, token)) = self.find(interest.name()) {
-            samples::on_nack(now, token, &mut self.requester);
+            samples::on_nack(now, token, &mut self.uplink);
         }
     }
 
@@ -350,8 +350,8 @@ impl Recorder {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let requester = self.requester.poll_timeout();
-        requester.into_iter().chain([self.probe_at]).min()
+        let uplink = self.uplink.poll_timeout();
+        uplink.into_iter().chain([self.probe_at]).min()
     }
 
     /// The next thing to do or to know, until `None`.
@@ -362,7 +362,7 @@ impl Recorder {
     /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.hasten_probe(now);
-        self.requester.restart_objects(now);
+        self.uplink.restart_objects(now);
         self.handle_timeout(now);
     }
 
@@ -398,9 +398,9 @@ impl Recorder {
     }
 
     fn settle(&mut self, now: Instant) {
-        self.requester.handle_timeout(now);
+        self.uplink.handle_timeout(now);
         self.pull(now);
-        while let Some(event) = self.requester.poll_event() {
+        while let Some(event) = self.uplink.poll_event() {
             match event {
                 path::Event::Interest { interest, .. } => {
                     self.counters.interests += 1;
@@ -430,11 +430,11 @@ impl Recorder {
         let rung = self.rungs.iter_mut().find(|it| it.client == token.client);
         if let Some(rung) = rung {
             rung.sequences[token.segment.class.index()].give_up(token.segment.sequence);
-            self.requester.withdraw(token.group());
+            self.uplink.withdraw(token.group());
             self.pull(now);
         } else {
             self.fetch = None;
-            Fetch::end(&mut self.requester);
+            Fetch::end(&mut self.uplink);
         }
     }
 
@@ -449,7 +449,7 @@ impl Recorder {
             ..samples::RETRY
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
-        let mut out: usize = clients.map(|it| self.requester.objects_out(it)).sum();
+        let mut out: usize = clients.map(|it| self.uplink.objects_out(it)).sum();
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {
                 sequence.begin(&limits, u64::MAX);
@@ -458,7 +458,7 @@ impl Recorder {
                     let client = rung.client;
                     let interest = Interest::builder(rung.names.segment(segment));
                     let object = Object::new(Token { client, segment }, interest, Some(retry));
-                    self.requester.want_object(now, object);
+                    self.uplink.want_object(now, object);
                 }
             }
         }

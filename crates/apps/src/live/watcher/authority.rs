@@ -10,7 +10,7 @@ use std::sync::Arc;
 use namecast_packet::signature::{HmacVerifier, PublicKey};
 use namecast_packet::{Data, Name};
 use namecast_stream::consumer::SharedVerifier;
-use namecast_stream::path::{Requester, Retry};
+use namecast_stream::path::{Retry, Uplink};
 use namecast_units::{Duration, Instant};
 
 use super::join::Heard;
@@ -63,12 +63,12 @@ impl Authority {
     }
 
     /// Requests the certificate `name`.
-    pub(super) fn request(&mut self, now: Instant, name: Name, requester: &mut Requester) {
+    pub(super) fn request(&mut self, now: Instant, name: Name, uplink: &mut Uplink) {
         // A certificate that was refused may be a cache's, not the publisher's.
         let is_refused = |signer: &Signer| matches!(signer.verdict, Verdict::Refused(_));
         let must_be_fresh = self.signer.as_ref().is_some_and(is_refused);
         let certificate = certificate(name.clone(), must_be_fresh, Some(RETRY));
-        requester.want_object(now, certificate);
+        uplink.want_object(now, certificate);
         self.certificate = Some(name);
     }
 
@@ -91,13 +91,9 @@ impl Authority {
     }
 
     /// Records who a certificate is of. Returns the signer if it is another, or judged differently now.
-    pub(super) fn on_judged(
-        &mut self,
-        signer: Signer,
-        requester: &mut Requester,
-    ) -> Option<&Signer> {
+    pub(super) fn on_judged(&mut self, signer: Signer, uplink: &mut Uplink) -> Option<&Signer> {
         self.certificate = None;
-        requester.forget(CERTIFICATE);
+        uplink.forget(CERTIFICATE);
         if self.signer.as_ref() == Some(&signer) {
             return None;
         }
@@ -133,10 +129,10 @@ impl Authority {
     }
 
     /// Drops what nobody vouches for.
-    pub(super) fn forget(&mut self, requester: &mut Requester) {
+    pub(super) fn forget(&mut self, uplink: &mut Uplink) {
         self.held = None;
         self.certificate = None;
-        requester.forget(CERTIFICATE);
+        uplink.forget(CERTIFICATE);
     }
 }
 
@@ -145,13 +141,13 @@ mod tests {
     use namecast_packet::KeyLocator;
     use namecast_packet::signature::{Ed25519Signer, KeyPair};
     use namecast_stream::Metadata;
-    use namecast_stream::path::{Budget, Event, LiveConfig, RequesterConfig};
+    use namecast_stream::path::{Budget, Event, LiveConfig, UplinkConfig};
 
     use super::*;
 
-    fn requester() -> Requester {
+    fn uplink() -> Uplink {
         let budget = Budget::live(LiveConfig::default());
-        Requester::new(RequesterConfig::default(), budget)
+        Uplink::new(UplinkConfig::default(), budget)
     }
 
     fn pair(seed: u8) -> Ed25519Signer {
@@ -201,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_key_that_did_not_sign_what_waited_is_refused_and_not_kept() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
-        authority.on_judged(signer(Verdict::FirstUse), &mut requester);
+        let (mut authority, mut uplink) = (Authority::default(), uplink());
+        authority.on_judged(signer(Verdict::FirstUse), &mut uplink);
         authority.hold(metadata(2), heard());
         let refused = signer(Verdict::Refused(Refusal::NotSigner));
         let accepted = authority.accept(key(1), &Trust::FirstUse);
@@ -213,25 +209,25 @@ mod tests {
 
     #[test]
     fn a_signer_is_news_once_for_each_verdict() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
+        let (mut authority, mut uplink) = (Authority::default(), uplink());
         let first = signer(Verdict::FirstUse);
-        assert!(authority.on_judged(first.clone(), &mut requester).is_some());
-        assert!(authority.on_judged(first, &mut requester).is_none());
+        assert!(authority.on_judged(first.clone(), &mut uplink).is_some());
+        assert!(authority.on_judged(first, &mut uplink).is_none());
         let pinned = signer(Verdict::Pinned);
-        assert!(authority.on_judged(pinned, &mut requester).is_some());
+        assert!(authority.on_judged(pinned, &mut uplink).is_some());
     }
 
     /// One Interest, which no cache may answer after a refusal; nothing is left of it once it is forgotten.
     #[test]
     fn after_a_refusal_no_cache_may_answer_for_the_certificate() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
+        let (mut authority, mut uplink) = (Authority::default(), uplink());
         let name: Name = "/demo/KEY/1".parse().unwrap();
         for verdict in [Verdict::FirstUse, Verdict::Refused(Refusal::BadCertificate)] {
             let is_refused = verdict != Verdict::FirstUse;
-            authority.on_judged(signer(verdict), &mut requester);
-            authority.request(Instant::ZERO, name.clone(), &mut requester);
+            authority.on_judged(signer(verdict), &mut uplink);
+            authority.request(Instant::ZERO, name.clone(), &mut uplink);
             assert!(authority.is_requesting() && authority.has_requested(&name));
-            let events = core::iter::from_fn(|| requester.poll_event());
+            let events = core::iter::from_fn(|| uplink.poll_event());
             let fresh: Vec<_> = events
                 .filter_map(|event| match event {
                     Event::Interest { interest, .. } => Some(interest.must_be_fresh()),
@@ -239,7 +235,7 @@ mod tests {
                 })
                 .collect();
             assert_eq!(fresh, [is_refused]);
-            authority.forget(&mut requester);
+            authority.forget(&mut uplink);
             assert!(!authority.is_requesting());
         }
         assert!(authority.on_dropped(), "no key is trusted");

@@ -2,7 +2,7 @@
 
 use namecast_packet::{Data, Name};
 use namecast_stream::Catalogue;
-use namecast_stream::path::{Requester, Token};
+use namecast_stream::path::{Token, Uplink};
 use namecast_units::Instant;
 
 use crate::discovery::{Fetch, Progress};
@@ -36,14 +36,14 @@ impl Catalogues {
     }
 
     /// Requests the catalogue `name`.
-    pub(super) fn fetch(&mut self, now: Instant, name: Name, requester: &mut Requester) {
-        self.fetch = Some(Fetch::begin(now, name, requester));
+    pub(super) fn fetch(&mut self, now: Instant, name: Name, uplink: &mut Uplink) {
+        self.fetch = Some(Fetch::begin(now, name, uplink));
     }
 
     /// Requests nothing more of any catalogue.
-    pub(super) fn end_fetch(&mut self, requester: &mut Requester) {
+    pub(super) fn end_fetch(&mut self, uplink: &mut Uplink) {
         self.fetch = None;
-        Fetch::end(requester);
+        Fetch::end(uplink);
     }
 
     /// Returns the segment that `name` is of, if it is still missing.
@@ -57,10 +57,10 @@ impl Catalogues {
         now: Instant,
         token: Token,
         data: &Data,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> Option<(Name, Progress)> {
         let fetch = self.fetch.as_mut()?;
-        let progress = fetch.take(now, token, data, requester);
+        let progress = fetch.take(now, token, data, uplink);
         let name = fetch.catalogue_name.clone();
         if progress != Progress::Partial {
             self.fetch = None;
@@ -92,8 +92,8 @@ impl Catalogues {
     }
 
     /// Drops what nobody vouches for.
-    pub(super) fn forget(&mut self, requester: &mut Requester) {
-        self.end_fetch(requester);
+    pub(super) fn forget(&mut self, uplink: &mut Uplink) {
+        self.end_fetch(uplink);
         *self = Self::default();
     }
 }
@@ -101,7 +101,7 @@ impl Catalogues {
 #[cfg(test)]
 mod tests {
     use namecast_packet::signature::NullSigner;
-    use namecast_stream::path::{Budget, LiveConfig, RequesterConfig};
+    use namecast_stream::path::{Budget, LiveConfig, UplinkConfig};
 
     use super::*;
 
@@ -109,9 +109,9 @@ mod tests {
         format!("/demo/catalogue/v={version}").parse().unwrap()
     }
 
-    fn requester() -> Requester {
+    fn uplink() -> Uplink {
         let budget = Budget::live(LiveConfig::default());
-        Requester::new(RequesterConfig::default(), budget)
+        Uplink::new(UplinkConfig::default(), budget)
     }
 
     fn catalogue() -> Catalogue {
@@ -138,30 +138,30 @@ mod tests {
 
     #[test]
     fn what_is_followed_fetched_or_refused_is_known() {
-        let (mut catalogues, mut requester) = (Catalogues::default(), requester());
+        let (mut catalogues, mut uplink) = (Catalogues::default(), uplink());
         assert!(!catalogues.knows(&name(1)));
         catalogues.install(name(1), catalogue());
-        catalogues.fetch(Instant::ZERO, name(2), &mut requester);
+        catalogues.fetch(Instant::ZERO, name(2), &mut uplink);
         catalogues.refuse(name(3));
         assert!((1..=3).all(|version| catalogues.knows(&name(version))));
-        catalogues.end_fetch(&mut requester);
+        catalogues.end_fetch(&mut uplink);
         assert!(!catalogues.knows(&name(2)));
-        catalogues.forget(&mut requester);
+        catalogues.forget(&mut uplink);
         assert!((1..=3).all(|version| !catalogues.knows(&name(version))));
     }
 
     #[test]
     fn a_whole_catalogue_is_not_on_its_way_any_more() {
-        let (mut catalogues, mut requester) = (Catalogues::default(), requester());
-        catalogues.fetch(Instant::ZERO, name(1), &mut requester);
+        let (mut catalogues, mut uplink) = (Catalogues::default(), uplink());
+        catalogues.fetch(Instant::ZERO, name(1), &mut uplink);
         let segment = Data::builder(name(1).builder().segment(0).finish())
             .content(&b"a"[..])
             .sign(&NullSigner);
         let token = catalogues.token_of(segment.name()).unwrap();
-        let taken = catalogues.take(Instant::ZERO, token, &segment, &mut requester);
+        let taken = catalogues.take(Instant::ZERO, token, &segment, &mut uplink);
         assert_eq!(taken, Some((name(1), Progress::Whole("a".into()))));
         assert_eq!(catalogues.token_of(segment.name()), None);
-        let again = catalogues.take(Instant::ZERO, token, &segment, &mut requester);
+        let again = catalogues.take(Instant::ZERO, token, &segment, &mut uplink);
         assert_eq!(again, None);
     }
 }

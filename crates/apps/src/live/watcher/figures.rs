@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sizes;
-use namecast_stream::path::Requester;
+use namecast_stream::path::Uplink;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
@@ -40,13 +40,13 @@ impl Watcher {
             counters.iter().map(count).sum()
         };
         let own = self.meters.counters();
-        let requested = self.requester.counters();
+        let requested = self.uplink.counters();
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let video = self.streams.get(StreamKind::Video);
         let main = video.or_else(|| self.streams.iter().next());
         let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
-        let budget = self.requester.budget();
+        let budget = self.uplink.budget();
         let pending = self.table_sizes().consumers.outstanding;
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         let reorder_delay = video.map_or(Duration::ZERO, Pulled::reorder_delay);
@@ -87,9 +87,9 @@ impl Watcher {
             throughput_bps: self.meters.throughput(now),
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
-            path: path_stats(now, &self.requester),
+            path: path_stats(now, &self.uplink),
             rung: video.map(|pulled| pulled.rung.clone()),
-            picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
+            picture: video.and_then(|pulled| pulled.picture(now, &self.uplink)),
             target_ms: millis(target + reorder_delay),
             reorder_ms: millis(reorder_delay),
             signer: self.authority.signer().map(signer_stats),
@@ -122,8 +122,8 @@ impl Watcher {
     }
 }
 
-fn path_stats(now: Instant, requester: &Requester) -> PathStats {
-    let path = requester.path();
+fn path_stats(now: Instant, uplink: &Uplink) -> PathStats {
+    let path = uplink.path();
     PathStats {
         queueing_ms: path.queue_now() * 1e3,
         capacity_bps: path.carried() as u64,
@@ -131,8 +131,8 @@ fn path_stats(now: Instant, requester: &Requester) -> PathStats {
         loss: path.loss(now, Duration::from_secs(3)),
         jitter_ms: path.jitter() * 1e3,
         cross: path.cross(now),
-        holding: requester.budget().is_holding(),
-        probes: requester.counters().probes,
+        holding: uplink.budget().is_holding(),
+        probes: uplink.counters().probes,
     }
 }
 

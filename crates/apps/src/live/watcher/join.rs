@@ -78,7 +78,7 @@ impl Watcher {
         };
         let common = self.is_steady().then(|| Probes::until_common(there()));
         let metadata = metadata(&self.names);
-        let nonce = self.requester.want_object(now, metadata);
+        let nonce = self.uplink.want_object(now, metadata);
         self.probes.on_sent(now, nonce, common);
     }
 
@@ -90,7 +90,7 @@ impl Watcher {
                 self.forget();
             }
         } else if Fetch::has_requested(token) {
-            self.catalogues.end_fetch(&mut self.requester);
+            self.catalogues.end_fetch(&mut self.uplink);
         } else {
             return false;
         }
@@ -152,7 +152,7 @@ impl Watcher {
         };
         self.outbox
             .event(Event::AskingForCertificate { name: name.clone() });
-        self.authority.request(now, name, &mut self.requester);
+        self.authority.request(now, name, &mut self.uplink);
     }
 
     fn on_certificate(&mut self, now: Instant, data: &Data) {
@@ -164,11 +164,11 @@ impl Watcher {
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.reject(CERTIFICATE);
-            self.requester.hasten(CERTIFICATE, now);
+            self.uplink.reject(CERTIFICATE);
+            self.uplink.hasten(CERTIFICATE, now);
             return;
         };
-        if let Some(signer) = self.authority.on_judged(signer, &mut self.requester) {
+        if let Some(signer) = self.authority.on_judged(signer, &mut self.uplink) {
             self.outbox.push(Watched::Signer(signer.clone()));
         }
         let Some(key) = key else {
@@ -203,9 +203,9 @@ impl Watcher {
 
     /// Drops what nobody vouches for.
     fn forget(&mut self) {
-        self.authority.forget(&mut self.requester);
-        self.catalogues.forget(&mut self.requester);
-        self.streams.end(&mut self.requester);
+        self.authority.forget(&mut self.uplink);
+        self.catalogues.forget(&mut self.uplink);
+        self.streams.end(&mut self.uplink);
     }
 
     /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
@@ -234,9 +234,9 @@ impl Watcher {
     /// Acts on metadata that is verified, or as if it were while its key is on the way.
     fn act(&mut self, now: Instant, heard: &Heard) {
         self.probes.on_answer();
-        self.requester.forget(METADATA);
+        self.uplink.forget(METADATA);
         if let Some(rtt) = heard.round_trip() {
-            self.requester.on_round_trip(now, rtt);
+            self.uplink.on_round_trip(now, rtt);
         }
         if self.travel.is_past() {
             return;
@@ -269,7 +269,7 @@ impl Watcher {
             return;
         }
         if let Some(content) = &metadata.catalogue {
-            self.catalogues.end_fetch(&mut self.requester);
+            self.catalogues.end_fetch(&mut self.uplink);
             self.install(now, name.detached(), content);
             return;
         }
@@ -277,8 +277,8 @@ impl Watcher {
             self.meters.counters_mut().malformed += 1;
             return;
         }
-        let requester = &mut self.requester;
-        self.catalogues.fetch(now, name.detached(), requester);
+        let uplink = &mut self.uplink;
+        self.catalogues.fetch(now, name.detached(), uplink);
     }
 
     fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
@@ -288,11 +288,11 @@ impl Watcher {
         };
         if data.verify(&**verifier).is_err() {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.reject(token);
+            self.uplink.reject(token);
             return;
         }
-        let requester = &mut self.requester;
-        match self.catalogues.take(now, token, data, requester) {
+        let uplink = &mut self.uplink;
+        match self.catalogues.take(now, token, data, uplink) {
             Some((name, Progress::TooLarge)) => self.refuse(name, "too large"),
             Some((name, Progress::Whole(content))) => {
                 self.install(now, name, &content);
@@ -320,9 +320,9 @@ impl Watcher {
             self.outbox
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
-        let mut before = self.streams.end(&mut self.requester);
+        let mut before = self.streams.end(&mut self.uplink);
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
-        self.requester.handle_link_change();
+        self.uplink.handle_link_change();
         if let Some(left) = self.catalogues.name() {
             for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
                 self.sessions.leave(left, kind, shown);

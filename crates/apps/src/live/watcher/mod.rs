@@ -27,7 +27,7 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Interest, LpPacket, Packet, lp::NackReason};
 use namecast_stream::consumer::{self, Consumer, Delivery, Sample};
-use namecast_stream::path::{Requester, RequesterConfig};
+use namecast_stream::path::{Uplink, UplinkConfig};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
@@ -51,13 +51,13 @@ use streams::Streams;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
-fn requester(config: &WatcherConfig) -> Requester {
-    let bounds = RequesterConfig {
+fn uplink(config: &WatcherConfig) -> Uplink {
+    let bounds = UplinkConfig {
         seed: config.seed,
         target: config.target,
-        ..RequesterConfig::default()
+        ..UplinkConfig::default()
     };
-    Requester::new(
+    Uplink::new(
         bounds,
         config.control.build(Instant::ZERO, Bitrate::default()),
     )
@@ -77,7 +77,7 @@ pub struct Watcher {
     catalogues: Catalogues,
     streams: Streams,
     /// Everything that is requested over the path.
-    requester: Requester,
+    uplink: Uplink,
     travel: seek::Travel,
     sessions: sessions::Sessions,
     proof: liveness::Proof,
@@ -104,7 +104,7 @@ impl Watcher {
             authority: Authority::default(),
             catalogues: Catalogues::default(),
             streams: Streams::default(),
-            requester: requester(&config),
+            uplink: uplink(&config),
             travel: seek::Travel::new(config.from),
             sessions: sessions::Sessions::default(),
             proof: liveness::Proof::new(config.seed),
@@ -140,7 +140,7 @@ impl Watcher {
         let taken = self.on_past_data(now, data)
             || self
                 .streams
-                .on_segment(now, data, delivery, &mut self.requester)
+                .on_segment(now, data, delivery, &mut self.uplink)
             || self.on_object(now, data);
         if !taken {
             self.meters.counters_mut().unexpected += 1;
@@ -148,12 +148,12 @@ impl Watcher {
     }
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
-        if self.travel.on_nack(now, interest, &mut self.requester) {
+        if self.travel.on_nack(now, interest, &mut self.uplink) {
             return;
         }
         match self
             .streams
-            .on_nack(now, interest, reason, &mut self.requester)
+            .on_nack(now, interest, reason, &mut self.uplink)
         {
             // The publisher knows nothing of a sample that should come: it may be another one.
             Some(true) => self.probes.hasten(now),
@@ -186,7 +186,7 @@ impl Watcher {
             self.streams.poll_timeout(),
             self.travel.poll_timeout(asks_since, lead),
             self.proof.poll_timeout(),
-            self.requester.poll_timeout(),
+            self.uplink.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -232,7 +232,7 @@ impl Watcher {
         let mut pulled = self.streams.take_out(at);
         let wheel = steer::Wheel {
             factory: self.factory(now),
-            requester: &self.requester,
+            uplink: &self.uplink,
             client,
         };
         let is_chosen = pulled.auto.is_none();
@@ -289,8 +289,8 @@ impl Watcher {
         for consumer in self.streams.consumers() {
             consumer.handle_link_change(now);
         }
-        self.requester.handle_link_change();
-        self.requester.restart_objects(now);
+        self.uplink.handle_link_change();
+        self.uplink.restart_objects(now);
         self.travel.handle_link_change(now);
         self.settle(now);
     }
@@ -308,13 +308,13 @@ impl Watcher {
     /// What the way carries, as far as the choice of the rung of this stream has found out.
     pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
         let auto = self.streams.get(stream)?.auto.as_ref()?;
-        let capacity = self.requester.path().carried() as u64;
+        let capacity = self.uplink.path().carried() as u64;
         Some(auto.estimate().unwrap_or(Bitrate::bps(capacity)))
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.uplink
     }
 
     fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
@@ -359,14 +359,14 @@ impl Watcher {
         }
         self.drain(now);
         self.prove(now);
-        self.run_requester(now);
+        self.run_uplink(now);
         self.steer(now);
     }
 
     /// Finds out whether what is shown is live.
     fn prove(&mut self, now: Instant) {
         if let Some(name) = self.proof.poll_challenge(now, &self.names) {
-            self.requester.want_object(now, join::challenge(name));
+            self.uplink.want_object(now, join::challenge(name));
         }
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
@@ -395,13 +395,13 @@ impl Watcher {
                     consumer::Output::Discontinuity => self.outbox.push(Watched::gap(stream)),
                     consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
                     request => {
-                        let requester = &mut self.requester;
-                        self.streams.carry_out(now, client, request, requester);
+                        let uplink = &mut self.uplink;
+                        self.streams.carry_out(now, client, request, uplink);
                     }
                 }
             }
             for retired in core::mem::take(&mut self.streams.at(at).retired) {
-                self.streams.retire(retired, &mut self.requester);
+                self.streams.retire(retired, &mut self.uplink);
             }
         }
     }

@@ -565,7 +565,7 @@ impl Pulled {
         sum
     }
 
-    /// By which the requester knows its consumers, those that are gone included.
+    /// By which the uplink knows its consumers, those that are gone included.
     pub(super) fn clients(&self) -> Vec<Retired> {
         let upcoming = self.upcoming.as_ref().map(|it| retired(&it.consumer));
         let mut clients = self.retired.clone();

@@ -1,7 +1,7 @@
-//! Passes what consumers want to the requester, and what comes of it back to them.
+//! Passes what consumers want to the uplink, and what comes of it back to them.
 //!
 //! ```text
-//!  Consumer ──Want──▶ Requester ──▶ Interests        Data ──▶ Requester ──▶ Path
+//!  Consumer ──Want──▶ Uplink ──▶ Interests        Data ──▶ Uplink ──▶ Path
 //!     ▲                   │                           └─────▶ Consumer
 //!     └── sent, dropped, lost, path longer
 //! ```
@@ -14,12 +14,12 @@ use crate::{Output, face};
 
 impl Watcher {
     /// Sends what may be sent, and tells consumers what became of their requests.
-    pub(super) fn run_requester(&mut self, now: Instant) {
-        self.requester.set_target(self.streams.target(&self.config));
-        self.requester.set_need(self.streams.need());
-        self.requester.handle_timeout(now);
+    pub(super) fn run_uplink(&mut self, now: Instant) {
+        self.uplink.set_target(self.streams.target(&self.config));
+        self.uplink.set_need(self.streams.need());
+        self.uplink.handle_timeout(now);
         let mut changed = false;
-        while let Some(event) = self.requester.poll_event() {
+        while let Some(event) = self.uplink.poll_event() {
             for consumer in self.streams.consumers() {
                 consumer.on_event(now, &event);
             }
@@ -33,7 +33,7 @@ impl Watcher {
                 }
                 // A consumer's is for it alone.
                 Event::Dropped(token) if !self.on_object_dropped(token) => {
-                    if self.travel.on_dropped(token, &mut self.requester) {
+                    if self.travel.on_dropped(token, &mut self.uplink) {
                         self.run_past(now);
                     }
                 }
@@ -44,7 +44,7 @@ impl Watcher {
         if changed {
             self.streams.share_playout(now, &self.config);
         }
-        let outlook = self.requester.path().outlook(now);
+        let outlook = self.uplink.path().outlook(now);
         for consumer in self.streams.consumers() {
             consumer.schedule_mut().set_outlook(outlook);
         }
@@ -64,19 +64,19 @@ impl Watcher {
             let mut pulled = self.streams.take_out(at);
             let wheel = steer::Wheel {
                 factory: self.factory(now),
-                requester: &self.requester,
+                uplink: &self.uplink,
                 client,
             };
             let wants = pulled.steer(now, &wheel);
             self.streams.put_back(at, pulled);
             steered = true;
             for want in wants {
-                self.requester.want(now, want);
+                self.uplink.want(now, want);
             }
         }
         if steered {
             self.drain(now);
-            self.run_requester(now);
+            self.run_uplink(now);
         }
     }
 }

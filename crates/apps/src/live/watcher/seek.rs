@@ -5,7 +5,7 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Object, Requester, Token};
+use namecast_stream::path::{Object, Token, Uplink};
 use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
@@ -133,26 +133,26 @@ impl Travel {
         &mut self,
         now: Instant,
         interest: &Interest,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> bool {
         if self.kept.asked.as_ref() == Some(interest.name()) {
             self.kept.asked = None;
             self.kept.since = None;
-            requester.forget(SINCE);
+            uplink.forget(SINCE);
             return true;
         }
         let mut is_taken = false;
         for player in self.players() {
-            is_taken |= player.handle_nack(now, interest.name(), requester);
+            is_taken |= player.handle_nack(now, interest.name(), uplink);
         }
         is_taken
     }
 
     /// Does without what did not come. Returns whether playback from the past requested it.
-    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
+    pub(super) fn on_dropped(&mut self, token: Token, uplink: &mut Uplink) -> bool {
         let mut is_taken = false;
         for player in self.players() {
-            is_taken |= player.on_dropped(token, requester);
+            is_taken |= player.on_dropped(token, uplink);
         }
         is_taken
     }
@@ -221,7 +221,7 @@ impl Watcher {
         }
         let wanted = self.wanted_streams();
         let before = self.travel.upcoming.take();
-        Player::leave(before, &mut self.requester);
+        Player::leave(before, &mut self.uplink);
         self.travel.upcoming = Some(Player::new(now, time, self.travel.kept.since, wanted));
         self.outbox.event(Event::Seeking { to: time });
     }
@@ -248,7 +248,7 @@ impl Watcher {
 
     /// Stops pulling what is live.
     fn rest(&mut self, now: Instant) {
-        for pulled in self.streams.end(&mut self.requester) {
+        for pulled in self.streams.end(&mut self.uplink) {
             let client = self.streams.new_client();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
             let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice));
@@ -278,7 +278,7 @@ impl Watcher {
     fn go_live(&mut self, now: Instant) {
         let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
         let [was_going, was_past] =
-            [upcoming, playing].map(|player| Player::leave(player, &mut self.requester));
+            [upcoming, playing].map(|player| Player::leave(player, &mut self.uplink));
         if was_past {
             self.jump();
         }
@@ -294,7 +294,7 @@ impl Watcher {
             let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
             self.travel.kept.since = index.and_then(|index| index.since);
             self.travel.kept.asked = None;
-            self.requester.forget(SINCE);
+            self.uplink.forget(SINCE);
             return true;
         }
         let Some(verifier) = self.authority.verifier() else {
@@ -303,7 +303,7 @@ impl Watcher {
         let (mut is_taken, mut is_bad) = (false, false);
         // Both may have asked for it, and it comes once.
         for player in self.travel.players() {
-            match player.handle_data(now, data, &**verifier, &mut self.requester) {
+            match player.handle_data(now, data, &**verifier, &mut self.uplink) {
                 Ok(taken) => is_taken |= taken,
                 Err(()) => is_bad = true,
             }
@@ -325,7 +325,7 @@ impl Watcher {
         let Some(mut player) = self.travel.upcoming.take() else {
             return;
         };
-        player.advance(now, &mut self.requester);
+        player.advance(now, &mut self.uplink);
         while let Some(output) = player.poll_output() {
             match output {
                 past::Output::Playing(captured_at) => {
@@ -334,12 +334,12 @@ impl Watcher {
                     self.jump();
                     self.outbox.event(Event::PlayingFrom { captured_at, after });
                     let before = self.travel.playing.replace(player);
-                    Player::leave(before, &mut self.requester);
+                    Player::leave(before, &mut self.uplink);
                     return;
                 }
                 past::Output::Nothing(unkept) => {
                     let to = player.goal();
-                    Player::leave(Some(player), &mut self.requester);
+                    Player::leave(Some(player), &mut self.uplink);
                     self.outbox.event(Event::NothingKept { to, unkept });
                     if !self.travel.is_past() {
                         // Live may have waited for this.
@@ -358,7 +358,7 @@ impl Watcher {
         let Some(mut player) = self.travel.playing.take() else {
             return;
         };
-        player.advance(now, &mut self.requester);
+        player.advance(now, &mut self.uplink);
         player.hand_out(now, |kind| self.config.lead(kind));
         let mut is_over = None;
         while let Some(output) = player.poll_output() {
@@ -430,7 +430,7 @@ impl Watcher {
         self.travel.kept.asked = Some(name.clone());
         let interest = Interest::builder(name).must_be_fresh();
         let question = Object::new(SINCE, interest, None);
-        self.requester.want_object(now, question);
+        self.uplink.want_object(now, question);
     }
 }
 

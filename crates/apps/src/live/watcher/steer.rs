@@ -12,7 +12,7 @@ use core::time::Duration;
 use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Reaction, View};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Client, PACKET, Requester, Want};
+use namecast_stream::path::{Client, PACKET, Uplink, Want};
 use namecast_units::Instant;
 
 use super::probing::Probing;
@@ -28,7 +28,7 @@ const MAX_LEADING: u64 = 8;
 /// What steering goes by.
 pub(super) struct Wheel<'a> {
     pub factory: ConsumerFactory<'a>,
-    pub requester: &'a Requester,
+    pub uplink: &'a Uplink,
     /// For the consumer that it makes, if it makes one.
     pub client: Client,
 }
@@ -59,17 +59,17 @@ impl Pulled {
     }
 
     /// Why the video is of the rung that it is of, in words; `None` where that is not left to the watcher.
-    pub(super) fn picture(&self, now: Instant, requester: &Requester) -> Option<&'static str> {
+    pub(super) fn picture(&self, now: Instant, uplink: &Uplink) -> Option<&'static str> {
         let auto = self.auto.as_ref()?;
         let ladder = auto.ladder()?;
-        let path = requester.path();
+        let path = uplink.path();
         Some(if ladder.is_blank() {
             "nothing fits until the next key frame"
         } else if self.upcoming.as_ref().is_some_and(|it| it.catches_up) {
             "catching up on a lower bitrate"
         } else if !path.is_flowing(now) {
             "nothing arrives"
-        } else if requester.budget().is_holding() {
+        } else if uplink.budget().is_holding() {
             "waiting for a queue to empty"
         } else if ladder.current() + 1 == auto.rungs.len() {
             "the highest bitrate there is"
@@ -152,11 +152,11 @@ impl Pulled {
         let Some(groups) = self.groups(now) else {
             return Vec::new();
         };
-        let path = wheel.requester.path();
+        let path = wheel.uplink.path();
         let half = path.round_trip(now) / 2;
         let view = View {
             path,
-            backlog: wheel.requester.backlog(now),
+            backlog: wheel.uplink.backlog(now),
             base_growth: self.consumer.schedule().timeline().base_growth(now),
             until_key: groups.next_arrives_at.since(now + half),
             since_key: (now + half).since(groups.arrives_at),

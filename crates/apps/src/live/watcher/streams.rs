@@ -7,7 +7,7 @@ use core::time::Duration;
 use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout};
-use namecast_stream::path::{Client, Received, Requester, Token};
+use namecast_stream::path::{Client, Received, Token, Uplink};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::config::WatcherConfig;
@@ -89,24 +89,24 @@ impl Streams {
     }
 
     /// Pulls no stream any more. Returns those that were pulled.
-    pub(super) fn end(&mut self, requester: &mut Requester) -> Vec<Pulled> {
+    pub(super) fn end(&mut self, uplink: &mut Uplink) -> Vec<Pulled> {
         let all = core::mem::take(&mut self.pulled);
         for retired in all.iter().flat_map(Pulled::clients) {
-            self.retire(retired, requester);
+            self.retire(retired, uplink);
         }
         all
     }
 
     /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and shows something of the path.
-    pub(super) fn retire(&mut self, (client, names): Retired, requester: &mut Requester) {
-        requester.withdraw_client(client);
+    pub(super) fn retire(&mut self, (client, names): Retired, uplink: &mut Uplink) {
+        uplink.withdraw_client(client);
         if self.retired.len() == MAX_RETIRED {
             self.retired.pop_front();
         }
         self.retired.push_back((client, names));
     }
 
-    /// Returns a number by which the requester knows no consumer yet.
+    /// Returns a number by which the uplink knows no consumer yet.
     pub(super) const fn new_client(&mut self) -> Client {
         self.next_client = self.next_client.wrapping_add(1);
         self.next_client
@@ -218,13 +218,13 @@ impl Streams {
         streams.chain(starves_at).min()
     }
 
-    /// Lets `requester` do what a consumer wants of the path.
+    /// Lets `uplink` do what a consumer wants of the path.
     pub(super) fn carry_out(
         &self,
         now: Instant,
         client: Client,
         request: consumer::Output,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) {
         if matches!(request, consumer::Output::RoundTrip(_)) && self.pulled.len() > 1 {
             // Small packets are sooner through a slow link.
@@ -233,7 +233,7 @@ impl Streams {
                 return;
             }
         }
-        request.carry_out(now, client, requester);
+        request.carry_out(now, client, uplink);
     }
 
     /// Takes Data that may be a segment. Returns whether it is.
@@ -242,7 +242,7 @@ impl Streams {
         now: Instant,
         data: &Data,
         delivery: Delivery,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> bool {
         let received = Received {
             size: ByteSize::of(data.wire()),
@@ -255,7 +255,7 @@ impl Streams {
                 continue;
             };
             // Of two that pull one rung, the one that requested it.
-            let is_out = requester.is_out(token);
+            let is_out = uplink.is_out(token);
             if is_out || found.is_none() {
                 found = Some((consumer, token));
             }
@@ -265,24 +265,24 @@ impl Streams {
         }
         let is_wanted = found
             .as_ref()
-            .is_some_and(|(_, token)| requester.is_out(*token));
+            .is_some_and(|(_, token)| uplink.is_out(*token));
         let retired = self.retired.iter().find_map(|(client, names)| {
             let (client, segment) = (*client, names.parse(data.name())?);
             let token = Token { client, segment };
-            requester.is_out(token).then_some(token)
+            uplink.is_out(token).then_some(token)
         });
         if let Some(token) = retired.filter(|_| !is_wanted) {
-            requester.handle_data(now, token, &received);
+            uplink.handle_data(now, token, &received);
             return true;
         }
         if let Some((consumer, token)) = found {
-            requester.handle_data(now, token, &received);
+            uplink.handle_data(now, token, &received);
             return consumer.handle_data(now, data, delivery);
         }
         let mut probing = self.pulled.iter().filter_map(|it| it.probing.as_ref());
         let token = probing.find_map(|probing| probing.parse(data.name()));
         if let Some(token) = token {
-            requester.handle_data(now, token, &received);
+            uplink.handle_data(now, token, &received);
         }
         token.is_some()
     }
@@ -293,14 +293,14 @@ impl Streams {
         now: Instant,
         interest: &Interest,
         reason: NackReason,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> Option<bool> {
         for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
             if let Some(token) = consumer.token_of(interest.name()) {
                 let is_refused = reason == NackReason::None
                     && token.segment.is_lead()
-                    && requester.is_latest(token, interest.nonce());
-                requester.handle_nack(now, token, interest.nonce(), reason);
+                    && uplink.is_latest(token, interest.nonce());
+                uplink.handle_nack(now, token, interest.nonce(), reason);
                 consumer.handle_nack(now, interest, reason);
                 return Some(is_refused);
             }

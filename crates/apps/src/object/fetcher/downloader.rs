@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Name;
-use namecast_stream::path::{Client, Requester};
+use namecast_stream::path::{Client, Uplink};
 use namecast_units::Instant;
 
 use super::config::{Event, FetcherConfig, FetcherCounters};
@@ -85,7 +85,7 @@ impl Downloader {
         let mut fetch = Fetch::new(config, self.next, self.learned.clone());
         // The catalogue's client is far away, and long before it is reached those before are gone.
         self.next = self.next.wrapping_add(Fetch::CLIENTS) % (Client::MAX / 2);
-        fetch.handle_timeout(&mut self.outlet.requester, now);
+        fetch.handle_timeout(&mut self.outlet.uplink, now);
         self.fetches.insert(number, fetch);
         self.settle(now);
         Ok(())
@@ -94,23 +94,23 @@ impl Downloader {
     /// Requests nothing more of object `number`, and reports nothing more of it.
     pub fn give_up(&mut self, number: u64) {
         if let Some(mut fetch) = self.fetches.remove(&number) {
-            fetch.withdraw(&mut self.outlet.requester);
+            fetch.withdraw(&mut self.outlet.uplink);
             self.counters += *fetch.counters();
         }
     }
 
     /// Takes what the application face delivered: Data or a Nack, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
-        let requester = &mut self.outlet.requester;
+        let uplink = &mut self.outlet.uplink;
         let mut fetches = self.fetches.values_mut();
         match outlet::open(wire, &mut self.counters) {
             Some(Arrived::Data(data, delivery)) => {
                 let is_of_use =
-                    fetches.any(|fetch| fetch.handle_data(requester, now, &data, delivery));
+                    fetches.any(|fetch| fetch.handle_data(uplink, now, &data, delivery));
                 self.counters.unexpected += u64::from(!is_of_use);
             }
             Some(Arrived::Nack(interest, reason)) => {
-                fetches.for_each(|fetch| fetch.handle_nack(requester, now, &interest, reason));
+                fetches.for_each(|fetch| fetch.handle_nack(uplink, now, &interest, reason));
             }
             None => {}
         }
@@ -120,7 +120,7 @@ impl Downloader {
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         for fetch in self.fetches.values_mut() {
-            fetch.handle_timeout(&mut self.outlet.requester, now);
+            fetch.handle_timeout(&mut self.outlet.uplink, now);
         }
         self.settle(now);
     }
@@ -128,9 +128,9 @@ impl Downloader {
     /// Sends what may be sent, requests again what is lost, and lets go of what is over.
     fn settle(&mut self, now: Instant) {
         let fetches = &mut self.fetches;
-        self.outlet.settle(now, |requester, token| {
+        self.outlet.settle(now, |uplink, token| {
             if let Some(fetch) = fetches.values_mut().find(|it| it.has_requested(token)) {
-                fetch.on_lost(requester, now, token);
+                fetch.on_lost(uplink, now, token);
             }
         });
         for (number, fetch) in fetches.iter_mut() {
@@ -147,8 +147,8 @@ impl Downloader {
 
     /// The link is another: what is out will not come. Nothing is given up.
     pub fn handle_link_change(&mut self, now: Instant) {
-        self.outlet.requester.handle_link_change();
-        self.outlet.requester.restart_objects(now);
+        self.outlet.uplink.handle_link_change();
+        self.outlet.uplink.restart_objects(now);
         self.settle(now);
     }
 
@@ -172,8 +172,8 @@ impl Downloader {
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.outlet.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.outlet.uplink
     }
 
     /// What arrived.

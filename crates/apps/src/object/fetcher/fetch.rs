@@ -13,7 +13,7 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
+use namecast_stream::path::{Client, Kind, Object, Received, Retry, Token, Uplink, Want};
 use namecast_units::{ByteSize, Instant};
 
 use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
@@ -58,7 +58,7 @@ pub(super) struct Learned {
 /// One object that is fetched: its newest version, whose every segment is verified.
 pub(super) struct Fetch {
     config: FetcherConfig,
-    /// By which the requester knows what is requested outside the budget. Segments belong to the clients after it, one for each
+    /// By which the uplink knows what is requested outside the budget. Segments belong to the clients after it, one for each
     /// start.
     client: Client,
     stage: Stage,
@@ -87,7 +87,7 @@ impl Learned {
 }
 
 impl Fetch {
-    /// Clients of a requester that one object takes.
+    /// Clients of an uplink that one object takes.
     pub(super) const CLIENTS: Client = 2 + MAX_RESTARTS;
 
     /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client` and those after it.
@@ -110,11 +110,11 @@ impl Fetch {
     }
 
     /// Does what is due.
-    pub(super) fn handle_timeout(&mut self, requester: &mut Requester, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, uplink: &mut Uplink, now: Instant) {
         if let Stage::Idle = self.stage {
-            self.discover(requester, now);
+            self.discover(uplink, now);
         }
-        self.probe(requester, now);
+        self.probe(uplink, now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
@@ -156,7 +156,7 @@ impl Fetch {
     /// Takes Data. Returns whether it was requested, and is of use.
     pub(super) fn handle_data(
         &mut self,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
         now: Instant,
         data: &Data,
         delivery: Delivery,
@@ -169,16 +169,16 @@ impl Fetch {
                 if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
                     self.throughput
                         .on_data(now, ByteSize::of(data.wire()), &delivery.feedback);
-                    self.on_first_segment(requester, now, data.clone());
+                    self.on_first_segment(uplink, now, data.clone());
                     return true;
                 }
             }
             Stage::Certifying(missing) if missing.name.is_prefix_of(data.name()) => {
-                self.on_certificate(requester, now, data.clone());
+                self.on_certificate(uplink, now, data.clone());
                 return true;
             }
             Stage::Pulling(segments) if segments.number_of(data.name()).is_some() => {
-                self.on_segment(requester, now, data, delivery);
+                self.on_segment(uplink, now, data, delivery);
                 return true;
             }
             _ => {}
@@ -187,17 +187,17 @@ impl Fetch {
     }
 
     /// Takes the segment that shows the version: verifies it, or requests the certificate that it needs for that.
-    fn on_first_segment(&mut self, requester: &mut Requester, now: Instant, data: Data) {
-        requester.forget(self.discovery());
+    fn on_first_segment(&mut self, uplink: &mut Uplink, now: Instant, data: Data) {
+        uplink.forget(self.discovery());
         if let Some(known) = &self.known {
             match known.has_signed(&data) {
-                true => self.pull(requester, now, &data),
-                false => self.restart(requester, now, Failure::BadSignature),
+                true => self.pull(uplink, now, &data),
+                false => self.restart(uplink, now, Failure::BadSignature),
             }
             return;
         }
         let Some(missing) = Missing::of(&self.config.name, data) else {
-            self.restart(requester, now, Failure::ForeignSigner);
+            self.restart(uplink, now, Failure::ForeignSigner);
             return;
         };
         // A certificate that did not fit may be a cache's, not the signer's.
@@ -206,49 +206,43 @@ impl Fetch {
             token: self.certificate(),
             ..certificate(missing.name.clone(), must_be_fresh, Some(self.retry()))
         };
-        requester.want_object(now, object);
+        uplink.want_object(now, object);
         self.stage = Stage::Certifying(missing);
     }
 
-    fn on_certificate(&mut self, requester: &mut Requester, now: Instant, data: Data) {
+    fn on_certificate(&mut self, uplink: &mut Uplink, now: Instant, data: Data) {
         let Stage::Certifying(missing) = &self.stage else {
             return;
         };
         match missing.judge(now, &self.config, data) {
             Ok((known, held)) => {
-                requester.forget(self.certificate());
+                uplink.forget(self.certificate());
                 self.known = Some(known);
-                self.pull(requester, now, &held);
+                self.pull(uplink, now, &held);
             }
             Err(Unfit::NoCertificate) => {
                 self.counters.verification_failures += 1;
-                requester.reject(self.certificate());
-                requester.hasten(self.certificate(), now);
+                uplink.reject(self.certificate());
+                uplink.hasten(self.certificate(), now);
             }
             // Its key is not kept: the right one could not take its place any more.
-            Err(Unfit::Refused(why)) => self.restart(requester, now, why),
+            Err(Unfit::Refused(why)) => self.restart(uplink, now, why),
         }
     }
 
     /// Begins to request the segments of the version that `data` is of, which is verified.
-    fn pull(&mut self, requester: &mut Requester, now: Instant, data: &Data) {
+    fn pull(&mut self, uplink: &mut Uplink, now: Instant, data: &Data) {
         match Segments::begin(data, self.config.max_size) {
             Ok(segments) => {
                 self.stage = Stage::Pulling(segments);
-                self.wait(requester, now, 0);
-                self.on_progress(requester, now);
+                self.wait(uplink, now, 0);
+                self.on_progress(uplink, now);
             }
-            Err(why) => self.end(requester, Event::Failed(why)),
+            Err(why) => self.end(uplink, Event::Failed(why)),
         }
     }
 
-    fn on_segment(
-        &mut self,
-        requester: &mut Requester,
-        now: Instant,
-        data: &Data,
-        delivery: Delivery,
-    ) {
+    fn on_segment(&mut self, uplink: &mut Uplink, now: Instant, data: &Data, delivery: Delivery) {
         let Stage::Pulling(segments) = &self.stage else {
             return;
         };
@@ -261,10 +255,10 @@ impl Fetch {
             congestion_marked: delivery.congestion_marked,
             feedback: delivery.feedback,
         };
-        requester.handle_data(now, token, &received);
+        uplink.handle_data(now, token, &received);
         self.throughput
             .on_data(now, received.size, &received.feedback);
-        self.wait(requester, now, 0);
+        self.wait(uplink, now, 0);
         let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
             return;
         };
@@ -272,18 +266,18 @@ impl Fetch {
             self.counters.unexpected += 1;
         } else if !known.has_signed(data) {
             self.counters.verification_failures += 1;
-            requester.reject(token);
-            self.request_again(requester, now, number, Vain::Forged(delivery.face));
+            uplink.reject(token);
+            self.request_again(uplink, now, number, Vain::Forged(delivery.face));
         } else {
             match segments.take(number, data) {
-                Ok(()) => self.on_progress(requester, now),
-                Err(why) => self.end(requester, Event::Failed(why)),
+                Ok(()) => self.on_progress(uplink, now),
+                Err(why) => self.end(uplink, Event::Failed(why)),
             }
         }
     }
 
     /// Reports that a segment came, and ends or requests others.
-    fn on_progress(&mut self, requester: &mut Requester, now: Instant) {
+    fn on_progress(&mut self, uplink: &mut Uplink, now: Instant) {
         let (Stage::Pulling(segments), Some(known)) = (&self.stage, &self.known) else {
             return;
         };
@@ -297,44 +291,38 @@ impl Fetch {
         if received == total {
             let (name, content) = (segments.name().clone(), segments.content());
             let signer = known.signer.clone();
-            let round_trip = requester.path().round_trip(now);
+            let round_trip = uplink.path().round_trip(now);
             let fetched = Fetched {
                 name,
                 content,
                 signer,
                 flow: self.throughput.flow(now, round_trip),
             };
-            self.end(requester, Event::Fetched(fetched));
+            self.end(uplink, Event::Fetched(fetched));
             return;
         }
         while let Stage::Pulling(segments) = &mut self.stage
             && let Some(number) = segments.next(self.config.max_wanted.max(1))
         {
-            self.request(requester, now, number, None);
+            self.request(uplink, now, number, None);
         }
     }
 
     /// Requests segment `number` again; ends if that was so too often.
-    fn request_again(&mut self, requester: &mut Requester, now: Instant, number: u64, vain: Vain) {
+    fn request_again(&mut self, uplink: &mut Uplink, now: Instant, number: u64, vain: Vain) {
         let Stage::Pulling(segments) = &mut self.stage else {
             return;
         };
         match segments.on_vain(number) {
             Some(times) if times >= self.config.max_attempts => {
-                self.end(requester, Event::Failed(vain.failure()));
+                self.end(uplink, Event::Failed(vain.failure()));
             }
-            Some(_) => self.request(requester, now, number, Some(vain)),
+            Some(_) => self.request(uplink, now, number, Some(vain)),
             None => {}
         }
     }
 
-    fn request(
-        &mut self,
-        requester: &mut Requester,
-        now: Instant,
-        number: u64,
-        vain: Option<Vain>,
-    ) {
+    fn request(&mut self, uplink: &mut Uplink, now: Instant, number: u64, vain: Option<Vain>) {
         let token = self.token(number);
         let Stage::Pulling(segments) = &self.stage else {
             return;
@@ -361,27 +349,27 @@ impl Fetch {
             due: None,
             deadline: None,
         };
-        requester.want(now, want);
+        uplink.want(now, want);
     }
 
     /// Sets when nothing has come for long, after `probes` probes without Data.
-    fn wait(&mut self, requester: &mut Requester, now: Instant, probes: u32) {
-        let once = 2 * requester.path().round_trip(now) + PROBE_MARGIN;
+    fn wait(&mut self, uplink: &mut Uplink, now: Instant, probes: u32) {
+        let once = 2 * uplink.path().round_trip(now) + PROBE_MARGIN;
         self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PROBE_INTERVAL);
         self.probes = probes;
     }
 
     /// Requests one segment again while nothing comes: its Data shows that what is out before it is lost.
-    fn probe(&mut self, requester: &mut Requester, now: Instant) {
+    fn probe(&mut self, uplink: &mut Uplink, now: Instant) {
         if let Stage::Pulling(segments) = &self.stage
             && self.probe_at <= now
         {
-            let is_out = |number: &u64| requester.is_out(self.token(*number));
+            let is_out = |number: &u64| uplink.is_out(self.token(*number));
             let first = segments.wanted().find(is_out);
             if let Some(number) = first {
-                self.request_again(requester, now, number, Vain::Silence);
+                self.request_again(uplink, now, number, Vain::Silence);
             }
-            self.wait(requester, now, self.probes + 1);
+            self.wait(uplink, now, self.probes + 1);
         }
     }
 
@@ -399,7 +387,7 @@ impl Fetch {
 
     pub(super) fn handle_nack(
         &mut self,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
         now: Instant,
         interest: &Interest,
         reason: NackReason,
@@ -411,26 +399,26 @@ impl Fetch {
             Stage::Discovering if *name == self.config.name => {
                 self.nack = Some(reason);
                 if is_final {
-                    self.end(requester, Event::Failed(Failure::Refused(reason)));
+                    self.end(uplink, Event::Failed(Failure::Refused(reason)));
                 }
             }
             Stage::Certifying(missing) if *name == missing.name && is_final => {
-                self.restart(requester, now, Failure::Refused(reason));
+                self.restart(uplink, now, Failure::Refused(reason));
             }
             Stage::Pulling(segments) => {
                 let Some(number) = segments.number_of(name) else {
                     return;
                 };
                 let (token, nonce) = (self.token(number), interest.nonce());
-                if !requester.is_latest(token, nonce) {
+                if !uplink.is_latest(token, nonce) {
                     return;
                 }
                 if is_final {
                     // This version is gone; there may be another one.
-                    self.restart(requester, now, Failure::Refused(reason));
+                    self.restart(uplink, now, Failure::Refused(reason));
                 } else if reason == NackReason::Congestion {
-                    requester.handle_nack(now, token, nonce, reason);
-                    self.request_again(requester, now, number, Vain::Nacked(reason));
+                    uplink.handle_nack(now, token, nonce, reason);
+                    self.request_again(uplink, now, number, Vain::Nacked(reason));
                 }
             }
             _ => {}
@@ -438,30 +426,30 @@ impl Fetch {
     }
 
     /// Begins anew with the newest version, unless that was done too often.
-    fn restart(&mut self, requester: &mut Requester, now: Instant, why: Failure) {
+    fn restart(&mut self, uplink: &mut Uplink, now: Instant, why: Failure) {
         self.counters.verification_failures += u64::from(why == Failure::BadSignature);
-        self.withdraw(requester);
+        self.withdraw(uplink);
         if self.restarts == MAX_RESTARTS {
-            self.end(requester, Event::Failed(why));
+            self.end(uplink, Event::Failed(why));
             return;
         }
         self.restarts += 1;
         if let Stage::Pulling(segments) = &self.stage {
             self.left = Some(segments.name().clone());
         }
-        self.discover(requester, now);
+        self.discover(uplink, now);
     }
 
-    fn discover(&mut self, requester: &mut Requester, now: Instant) {
+    fn discover(&mut self, uplink: &mut Uplink, now: Instant) {
         if self.config.name.is_empty() {
-            self.end(requester, Event::Failed(Failure::Unanswered));
+            self.end(uplink, Event::Failed(Failure::Unanswered));
             return;
         }
         self.throughput.on_request(now);
         let interest = Interest::builder(self.config.name.clone());
         let interest = interest.can_be_prefix().must_be_fresh();
         let object = Object::new(self.discovery(), interest, Some(self.retry()));
-        requester.want_object(now, object);
+        uplink.want_object(now, object);
         self.stage = Stage::Discovering;
     }
 
@@ -474,31 +462,31 @@ impl Fetch {
     }
 
     /// Requests nothing more, and reports the end.
-    fn end(&mut self, requester: &mut Requester, event: Event) {
-        self.withdraw(requester);
+    fn end(&mut self, uplink: &mut Uplink, event: Event) {
+        self.withdraw(uplink);
         self.stage = Stage::Over;
         self.events.push_back(event);
     }
 
     /// Requests nothing more.
-    pub(super) fn withdraw(&mut self, requester: &mut Requester) {
+    pub(super) fn withdraw(&mut self, uplink: &mut Uplink) {
         for client in [self.client, self.token(0).client] {
-            requester.withdraw_client(client);
+            uplink.withdraw_client(client);
         }
     }
 
-    pub(super) fn on_lost(&mut self, requester: &mut Requester, now: Instant, token: Token) {
+    pub(super) fn on_lost(&mut self, uplink: &mut Uplink, now: Instant, token: Token) {
         let number = token.segment.index;
         match &self.stage {
             Stage::Discovering if token == self.discovery() => {
                 let why = self.nack.map_or(Failure::Unanswered, Failure::Refused);
-                self.end(requester, Event::Failed(why));
+                self.end(uplink, Event::Failed(why));
             }
             Stage::Certifying(_) if token == self.certificate() => {
-                self.restart(requester, now, Failure::Unanswered);
+                self.restart(uplink, now, Failure::Unanswered);
             }
             Stage::Pulling(_) if token == self.token(number) => {
-                self.request_again(requester, now, number, Vain::Lost);
+                self.request_again(uplink, now, number, Vain::Lost);
             }
             _ => {}
         }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Fetcher     ── Fetch ──┐
-//!  Downloader ─┬─ Fetch ──┴─▶ Outlet: Requester, packets that leave
+//!  Downloader ─┬─ Fetch ──┴─▶ Outlet: Uplink, packets that leave
 //!              └─ Fetch
 //! ```
 
@@ -15,7 +15,7 @@ mod signer;
 mod throughput;
 
 use bytes::Bytes;
-use namecast_stream::path::Requester;
+use namecast_stream::path::Uplink;
 use namecast_units::Instant;
 
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
@@ -58,14 +58,14 @@ impl Fetcher {
 
     /// Takes what the application face delivered: Data or a Nack, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
-        let requester = &mut self.outlet.requester;
+        let uplink = &mut self.outlet.uplink;
         match outlet::open(wire, &mut self.arrived) {
             Some(Arrived::Data(data, delivery)) => {
-                let is_of_use = self.fetch.handle_data(requester, now, &data, delivery);
+                let is_of_use = self.fetch.handle_data(uplink, now, &data, delivery);
                 self.arrived.unexpected += u64::from(!is_of_use);
             }
             Some(Arrived::Nack(interest, reason)) => {
-                self.fetch.handle_nack(requester, now, &interest, reason);
+                self.fetch.handle_nack(uplink, now, &interest, reason);
             }
             None => {}
         }
@@ -74,15 +74,15 @@ impl Fetcher {
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.fetch.handle_timeout(&mut self.outlet.requester, now);
+        self.fetch.handle_timeout(&mut self.outlet.uplink, now);
         self.settle(now);
     }
 
     /// Sends what may be sent, and requests again what is lost.
     fn settle(&mut self, now: Instant) {
         let fetch = &mut self.fetch;
-        self.outlet.settle(now, |requester, token| {
-            fetch.on_lost(requester, now, token);
+        self.outlet.settle(now, |uplink, token| {
+            fetch.on_lost(uplink, now, token);
         });
     }
 
@@ -106,8 +106,8 @@ impl Fetcher {
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.outlet.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.outlet.uplink
     }
 
     /// What arrived.

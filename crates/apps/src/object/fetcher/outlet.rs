@@ -6,7 +6,7 @@ use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Packet};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Event, Requester, RequesterConfig, Token};
+use namecast_stream::path::{Event, Token, Uplink, UplinkConfig};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{FetcherConfig, FetcherCounters};
@@ -14,7 +14,7 @@ use crate::face;
 
 /// Everything that is requested over one path, and the packets that leave.
 pub(super) struct Outlet {
-    pub(super) requester: Requester,
+    pub(super) uplink: Uplink,
     outputs: VecDeque<Bytes>,
 }
 
@@ -27,25 +27,25 @@ pub(super) enum Arrived {
 impl Outlet {
     /// An outlet with the controller of `config`, of which `max_queued` requests may wait for the budget.
     pub(super) fn new(config: &FetcherConfig, max_queued: usize) -> Self {
-        let bounds = RequesterConfig {
+        let bounds = UplinkConfig {
             seed: config.seed,
             max_queued,
             max_attempts: config.max_attempts,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
         let budget = config.control.build(Instant::ZERO, Bitrate::default());
         Self {
-            requester: Requester::new(bounds, budget),
+            uplink: Uplink::new(bounds, budget),
             outputs: VecDeque::new(),
         }
     }
 
     /// Sends what may be sent, and calls `lost` for what did not come, until nothing is lost.
-    pub(super) fn settle(&mut self, now: Instant, mut lost: impl FnMut(&mut Requester, Token)) {
+    pub(super) fn settle(&mut self, now: Instant, mut lost: impl FnMut(&mut Uplink, Token)) {
         loop {
-            self.requester.handle_timeout(now);
+            self.uplink.handle_timeout(now);
             let mut is_settled = true;
-            while let Some(event) = self.requester.poll_event() {
+            while let Some(event) = self.uplink.poll_event() {
                 match event {
                     Event::Interest {
                         interest,
@@ -53,7 +53,7 @@ impl Outlet {
                     } => self.outputs.push_back(face::request(&interest, avoid_face)),
                     Event::Lost(token) | Event::Dropped(token) => {
                         is_settled = false;
-                        lost(&mut self.requester, token);
+                        lost(&mut self.uplink, token);
                     }
                     _ => {}
                 }
@@ -65,7 +65,7 @@ impl Outlet {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.requester.poll_timeout()
+        self.uplink.poll_timeout()
     }
 
     pub(super) fn poll_output(&mut self) -> Option<Bytes> {

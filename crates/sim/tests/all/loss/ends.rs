@@ -13,7 +13,7 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now, Output};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
-use namecast_stream::path::{Control, Requester, RequesterConfig};
+use namecast_stream::path::{Control, Uplink, UplinkConfig};
 use namecast_stream::producer::{Arrival, ProducerCounters, Reply, RungConfig, RungId};
 use namecast_stream::{
     Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,
@@ -230,14 +230,14 @@ impl Viewer {
         };
         consumer.set_playout(Instant::ZERO, playout, Duration::ZERO);
         consumer.set_verifier(Instant::ZERO, Arc::new(HmacVerifier::new(b"key")));
-        let bounds = RequesterConfig {
+        let bounds = UplinkConfig {
             seed,
             target,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
         let budget = Control::Live.build(Instant::ZERO, BITRATE);
         Self {
-            single: Single::new(consumer, Requester::new(bounds, budget)),
+            single: Single::new(consumer, Uplink::new(bounds, budget)),
             has_started: false,
             frames: BTreeMap::new(),
             interest_bytes: 0,

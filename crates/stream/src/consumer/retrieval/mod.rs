@@ -37,7 +37,7 @@ use super::{Config, Counters, Delivery, Output, SharedVerifier, Sizes, Source};
 /// Requests, receives and repairs the samples of one rung.
 pub(super) struct Retrieval {
     source: Source,
-    /// By which the requester knows it.
+    /// By which the uplink knows it.
     client: Client,
     /// Whose signature counts.
     verifier: Option<SharedVerifier>,
@@ -125,12 +125,12 @@ impl Retrieval {
         &self.source
     }
 
-    /// Returns by which the requester knows it.
+    /// Returns by which the uplink knows it.
     pub(super) const fn client(&self) -> Client {
         self.client
     }
 
-    /// Returns the segment that `name` is of, as the requester knows it.
+    /// Returns the segment that `name` is of, as the uplink knows it.
     pub(super) fn token_of(&self, name: &Name) -> Option<Token> {
         Some(Token {
             client: self.client,

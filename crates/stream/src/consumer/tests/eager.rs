@@ -1,4 +1,4 @@
-//! A consumer of which everything is requested at once: the twin of a requester without bounds.
+//! A consumer of which everything is requested at once: the twin of an uplink without bounds.
 
 use core::ops::{Deref, DerefMut};
 use std::collections::VecDeque;

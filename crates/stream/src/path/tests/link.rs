@@ -1,7 +1,7 @@
-//! A requester at one end of a model link, and a publisher at the other.
+//! An uplink at one end of a model link, and a publisher at the other.
 //!
 //! ```text
-//!  Requester ──Interests, one-way delay──▶ publisher: waits until the Data is published
+//!  Uplink ──Interests, one-way delay──▶ publisher: waits until the Data is published
 //!      ▲                                        │
 //!      └──one-way delay── rate ── drop-tail queue ◀┘
 //! ```
@@ -14,7 +14,7 @@ use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::feedback::Received;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
-use crate::path::{Budget, Client, Event, Kind, Requester, RequesterConfig, Token, Want};
+use crate::path::{Budget, Client, Event, Kind, Token, Uplink, UplinkConfig, Want};
 
 /// What every packet of media takes: 8,640 bits.
 pub(crate) const SIZE: ByteSize = ByteSize::bytes(1_080);
@@ -69,7 +69,7 @@ pub(crate) fn want(token: Token, kind: Kind) -> Want {
     }
 }
 
-/// A packet on its way to the requester.
+/// A packet on its way to the uplink.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     token: Token,
@@ -165,10 +165,10 @@ impl Link {
     }
 }
 
-/// A requester, its link, and a consumer that repairs what is lost.
+/// An uplink, its link, and a consumer that repairs what is lost.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    pub(crate) requester: Requester,
+    pub(crate) uplink: Uplink,
     pub(crate) link: Link,
     pub(crate) now: Instant,
     /// When Interests left, and for what.
@@ -194,12 +194,12 @@ impl Bench {
     /// A bench with the budget for live media.
     pub(crate) fn new(link: Link) -> Self {
         let budget = Budget::live(crate::path::LiveConfig::default());
-        Self::with(link, RequesterConfig::default(), budget)
+        Self::with(link, UplinkConfig::default(), budget)
     }
 
-    pub(crate) fn with(link: Link, config: RequesterConfig, budget: Budget) -> Self {
+    pub(crate) fn with(link: Link, config: UplinkConfig, budget: Budget) -> Self {
         Self {
-            requester: Requester::new(config, budget),
+            uplink: Uplink::new(config, budget),
             base: link.data_delay + Duration::from_secs_f64(8_640.0 / link.rate.as_bps() as f64),
             base_before: None,
             link,
@@ -218,12 +218,12 @@ impl Bench {
     /// Wants something that is published at `published_at`.
     pub(crate) fn want(&mut self, want: Want, published_at: Instant) {
         self.wants.insert(want.token, (want.clone(), published_at));
-        self.requester.want(self.now, want);
+        self.uplink.want(self.now, want);
     }
 
     /// Plays media of `rate` for `span`, in samples of which each is published at once.
     pub(crate) fn play(&mut self, rate: Bitrate, span: Duration) {
-        self.requester.set_need(rate);
+        self.uplink.set_need(rate);
         let until = self.now + span;
         while self.now < until {
             if self.next_sample_at <= self.now {
@@ -246,7 +246,7 @@ impl Bench {
             let media = Want {
                 available_at: Some(available_at),
                 not_before: (index >= AT_ONCE).then_some(available_at),
-                due: Some(available_at + self.requester.path().target()),
+                due: Some(available_at + self.uplink.path().target()),
                 deadline: Some(available_at + LATE),
                 ..want(token, Kind::Delta)
             };
@@ -258,7 +258,7 @@ impl Bench {
     pub(crate) fn run_until(&mut self, until: Instant) {
         self.settle();
         loop {
-            let timeout = self.requester.poll_timeout();
+            let timeout = self.uplink.poll_timeout();
             let next = timeout.into_iter().chain(self.link.next_step()).min();
             let Some(next) = next.filter(|next| *next <= until) else {
                 break;
@@ -287,15 +287,15 @@ impl Bench {
         };
         self.came.push((self.now, token));
         let answer = self
-            .requester
+            .uplink
             .handle_data(self.now, token, &Received::new(want.size, false));
         // The consumer has verified a lead.
         if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == packet.sent_at) {
             let rtt = self.now.since(packet.sent_at + packet.waited);
-            self.requester.on_round_trip(self.now, rtt);
+            self.uplink.on_round_trip(self.now, rtt);
             self.base = self.base.min(self.now.since(published_at));
             let available_at = published_at + self.base;
-            self.requester.revise(self.now, token.group(), available_at);
+            self.uplink.revise(self.now, token.group(), available_at);
         }
     }
 
@@ -306,8 +306,8 @@ impl Bench {
         };
         let (at, count) = self.calls;
         assert!(count <= MAX_REPEATED_CALLS, "no progress at {at}");
-        self.requester.handle_timeout(self.now);
-        while let Some(event) = self.requester.poll_event() {
+        self.uplink.handle_timeout(self.now);
+        while let Some(event) = self.uplink.poll_event() {
             match event {
                 Event::Sent { token, .. } => self.on_sent(token),
                 Event::Interest { .. } => continue,
@@ -343,6 +343,6 @@ impl Bench {
             not_before: None,
             ..want.clone()
         };
-        self.requester.want(self.now, repair);
+        self.uplink.want(self.now, repair);
     }
 }

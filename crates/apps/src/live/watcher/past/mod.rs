@@ -15,7 +15,7 @@ use namecast_packet::{Data, Interest, Name, Verifier};
 use namecast_stream::consumer::Sample;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Client, Object, Requester, Retry, Token};
+use namecast_stream::path::{Client, Object, Retry, Token, Uplink};
 use namecast_stream::{Rung, RungNames, SampleClass, SampleHeader, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
@@ -160,9 +160,9 @@ impl Player {
     }
 
     /// Requests nothing more of what `player` plays. Returns whether there is one.
-    pub(super) fn leave(player: Option<Self>, requester: &mut Requester) -> bool {
+    pub(super) fn leave(player: Option<Self>, uplink: &mut Uplink) -> bool {
         let parts = player.iter().flat_map(|player| &player.parts);
-        parts.for_each(|part| requester.withdraw_client(part.wanted.client));
+        parts.for_each(|part| uplink.withdraw_client(part.wanted.client));
         player.is_some()
     }
 
@@ -190,10 +190,10 @@ impl Player {
         now: Instant,
         data: &Data,
         verifier: &dyn Verifier,
-        requester: &mut Requester,
+        uplink: &mut Uplink,
     ) -> Result<bool, ()> {
         if let Some(at) = self.asked_index(data.name()) {
-            self.on_index(now, at, data, requester);
+            self.on_index(now, at, data, uplink);
             return Ok(true);
         }
         let Some((at, token)) = self.find(data.name()) else {
@@ -203,7 +203,7 @@ impl Player {
             return Ok(false);
         };
         let taken = track.on_data(token.segment, data, verifier);
-        taken.report(now, token, requester);
+        taken.report(now, token, uplink);
         match taken {
             Taken::Bad => Err(()),
             taken => Ok(taken == Taken::Kept),
@@ -211,22 +211,17 @@ impl Player {
     }
 
     /// Takes an Interest that came back. Returns whether it was ours.
-    pub(super) fn handle_nack(
-        &mut self,
-        now: Instant,
-        name: &Name,
-        requester: &mut Requester,
-    ) -> bool {
+    pub(super) fn handle_nack(&mut self, now: Instant, name: &Name, uplink: &mut Uplink) -> bool {
         if let Some(at) = self.asked_index(name) {
-            requester.hasten(self.parts[at].index(), now + RETRY.first_wait / 2);
+            uplink.hasten(self.parts[at].index(), now + RETRY.first_wait / 2);
             return true;
         }
         let token = self.find(name).map(|(_, token)| token);
-        token.is_some_and(|token| samples::on_nack(now, token, requester))
+        token.is_some_and(|token| samples::on_nack(now, token, uplink))
     }
 
     /// Does without what did not come. Returns whether it was ours.
-    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
+    pub(super) fn on_dropped(&mut self, token: Token, uplink: &mut Uplink) -> bool {
         let mut parts = self.parts.iter_mut().enumerate();
         let Some((at, part)) = parts.find(|(_, part)| part.wanted.client == token.client) else {
             return false;
@@ -239,7 +234,7 @@ impl Player {
             }
         } else if let Some(track) = &mut part.track {
             track.give_up(token.segment);
-            requester.withdraw(token.group());
+            uplink.withdraw(token.group());
         }
         true
     }
@@ -259,13 +254,13 @@ impl Player {
         })
     }
 
-    fn on_index(&mut self, now: Instant, at: usize, data: &Data, requester: &mut Requester) {
+    fn on_index(&mut self, now: Instant, at: usize, data: &Data, uplink: &mut Uplink) {
         let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
         let part = &mut self.parts[at];
         let Some((index, request)) = index.zip(part.request.take()) else {
             return;
         };
-        requester.forget(part.index());
+        uplink.forget(part.index());
         let Some(rung) = index.rung(part.wanted.names.prefix()) else {
             if at == 0 {
                 // A publisher that has just restarted knows of nothing before.
@@ -279,7 +274,7 @@ impl Player {
                     part.begin_attempts += 1;
                     let stream = &part.wanted.stream;
                     part.request = Some(Request::new(now, Question::Begin, stream, later));
-                    self.ask_index(now, requester);
+                    self.ask_index(now, uplink);
                     return;
                 }
                 let since = index.since;
@@ -295,14 +290,14 @@ impl Player {
                     false => now,
                 });
                 part.request = Some(again);
-                self.ask_index(now, requester);
+                self.ask_index(now, uplink);
             }
             return;
         };
         match (request.question, &mut part.track) {
             (Question::GoOn, Some(track)) => {
                 if track.go_on(rung) {
-                    requester.withdraw_client(part.wanted.client);
+                    uplink.withdraw_client(part.wanted.client);
                     self.outputs
                         .push_back(Output::Discontinuity(part.wanted.kind));
                 }
@@ -319,7 +314,7 @@ impl Player {
             }
         }
         self.delegation = index.delegation.map(|name| name.detached());
-        self.advance(now, requester);
+        self.advance(now, uplink);
     }
 
     /// Learns what is published by now.
@@ -330,19 +325,19 @@ impl Player {
     }
 
     /// Does what is due, after whatever happened.
-    pub(super) fn advance(&mut self, now: Instant, requester: &mut Requester) {
-        self.ask_index(now, requester);
+    pub(super) fn advance(&mut self, now: Instant, uplink: &mut Uplink) {
+        self.ask_index(now, uplink);
         for part in &mut self.parts {
             if let Some(track) = &mut part.track {
                 track.sort(now);
             }
         }
         self.set_clock(now);
-        self.ask_samples(now, requester);
+        self.ask_samples(now, uplink);
         self.go_on(now);
     }
 
-    fn ask_index(&mut self, now: Instant, requester: &mut Requester) {
+    fn ask_index(&mut self, now: Instant, uplink: &mut Uplink) {
         for part in &mut self.parts {
             let token = part.index();
             let Some(request) = &mut part.request else {
@@ -351,15 +346,15 @@ impl Player {
             if request.ask_at.take_if(|at| *at <= now).is_some() {
                 let interest = Interest::builder(request.name.clone()).must_be_fresh();
                 let index = Object::new(token, interest, Some(RETRY));
-                requester.want_object(now, index);
+                uplink.want_object(now, index);
             }
         }
     }
 
-    fn ask_samples(&mut self, now: Instant, requester: &mut Requester) {
+    fn ask_samples(&mut self, now: Instant, uplink: &mut Uplink) {
         for at in 0..self.parts.len() {
             let clients = self.parts.iter().map(|part| part.wanted.client);
-            let out: usize = clients.map(|it| requester.objects_out(it)).sum();
+            let out: usize = clients.map(|it| uplink.objects_out(it)).sum();
             let Part { wanted, track, .. } = &mut self.parts[at];
             let Some(track) = track else {
                 continue;
@@ -371,7 +366,7 @@ impl Player {
                 let mut object = Object::new(token, interest, Some(samples::RETRY));
                 // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
                 object.delegation.clone_from(&self.delegation);
-                requester.want_object(now, object);
+                uplink.want_object(now, object);
             }
         }
     }

@@ -29,9 +29,9 @@ const EARLY: Duration = Duration::from_millis(2);
 /// While more than the target waits, sound is requested so often: enough to notice that the path is back.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
-/// Bounds of a requester.
+/// Bounds of an uplink.
 #[derive(Clone, Copy, Debug, SmartDefault)]
-pub struct RequesterConfig {
+pub struct UplinkConfig {
     /// Seed of the Nonces.
     pub seed: u64,
     /// Playout target.
@@ -57,9 +57,9 @@ pub struct RequesterConfig {
     pub max_repairs: f64,
 }
 
-/// What a requester counted.
+/// What an uplink counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RequesterCounters {
+pub struct UplinkCounters {
     /// Interests that left.
     pub interests: u64,
     /// Of those, for what was requested before.
@@ -92,8 +92,8 @@ struct Arriving {
 /// A plain value: give it wants, Data and the time, and after each call take everything from
 /// [`poll_event`](Self::poll_event).
 #[derive(Debug)]
-pub struct Requester {
-    config: RequesterConfig,
+pub struct Uplink {
+    config: UplinkConfig,
     path: Path,
     budget: Budget,
     credit: Credit,
@@ -103,7 +103,7 @@ pub struct Requester {
     limits: BTreeMap<Client, (Limit, Pacer)>,
     nonces: Nonces,
     events: VecDeque<Event>,
-    counters: RequesterCounters,
+    counters: UplinkCounters,
     arriving: Option<Arriving>,
     need: Bitrate,
     repairs: f64,
@@ -116,9 +116,9 @@ pub struct Requester {
     settled_at: Instant,
 }
 
-impl Requester {
-    /// A requester over a path of which nothing is known.
-    pub fn new(config: RequesterConfig, budget: Budget) -> Self {
+impl Uplink {
+    /// An uplink over a path of which nothing is known.
+    pub fn new(config: UplinkConfig, budget: Budget) -> Self {
         Self {
             path: Path::new(config.target),
             budget,
@@ -129,7 +129,7 @@ impl Requester {
             limits: BTreeMap::new(),
             nonces: Nonces::from_seed(config.seed),
             events: VecDeque::new(),
-            counters: RequesterCounters::default(),
+            counters: UplinkCounters::default(),
             arriving: None,
             need: Bitrate::default(),
             repairs: config.max_repairs,
@@ -154,7 +154,7 @@ impl Requester {
     }
 
     /// Returns what it counted.
-    pub const fn counters(&self) -> &RequesterCounters {
+    pub const fn counters(&self) -> &UplinkCounters {
         &self.counters
     }
 

@@ -305,7 +305,7 @@ fn react_follows_a_link_that_falls() {
     assert!((ms(50)..=ms(300)).contains(&took), "{took:?}");
     assert!(matches!(reaction, Reaction::CatchUp(0 | 1)), "{reaction:?}");
     // Nothing more of the rung before is requested.
-    bench.uplink.withdraw_client(1);
+    bench.uplink.withdraw(&crate::path::ClientId(1).tokens());
     bench.play(ladder.need(), ms(1_000));
     let lag = ladder.lag(&view(&bench, ms(1_500)));
     assert!(lag < 0.1, "{lag}");

@@ -21,6 +21,7 @@ mod delay;
 mod history;
 mod in_flight;
 mod measure;
+mod names;
 mod nonces;
 mod numbered;
 mod objects;
@@ -40,4 +41,4 @@ pub use numbered::{
 };
 pub use objects::{Object, Retry};
 pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
-pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};
+pub use want::{Answer, ClientId, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want};

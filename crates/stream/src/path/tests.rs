@@ -4,13 +4,15 @@ mod history;
 mod link;
 mod measurements;
 mod requests;
+mod sharing;
 mod tables;
 
-use namecast_packet::Nonce;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Interest, Nonce};
 use namecast_units::Instant;
 
 use super::*;
-use link::{Bench, Link, SIZE, ms, token, want};
+use link::{Bench, Link, SIZE, answer, ms, name, token, want};
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + ms(millis)
@@ -29,4 +31,12 @@ fn sent(uplink: &mut Uplink, now: Instant) -> Vec<(Token, Nonce)> {
         _ => None,
     };
     events.filter_map(of_sent).collect()
+}
+
+/// The Interest for `token` that had `nonce` comes back.
+fn nack(uplink: &mut Uplink, now: Instant, (token, nonce): (Token, Nonce), reason: NackReason) {
+    let interest = Interest::builder(name(token)).build(nonce);
+    for nacked in uplink.handle_nack(&interest) {
+        uplink.take_back(now, nacked, reason);
+    }
 }

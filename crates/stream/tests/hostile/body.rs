@@ -115,7 +115,8 @@ impl Scene {
             max_unverified: 64,
             ..Config::default()
         };
-        let mut consumer = Consumer::new(&config.clone(), source, 1);
+        let mut uplink = Uplink::new(bounds, budget);
+        let mut consumer = Consumer::new(&config.clone(), source, uplink.new_client());
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -125,7 +126,7 @@ impl Scene {
         Self {
             now: Instant::ZERO,
             skew: 0,
-            single: Single::new(consumer, Uplink::new(bounds, budget)),
+            single: Single::new(consumer, uplink),
             config,
             producer,
             rung,

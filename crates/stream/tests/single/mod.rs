@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest};
 use namecast_stream::consumer::{Consumer, Delivery, Output, Sample};
-use namecast_stream::path::{Event, Received, Uplink};
-use namecast_units::{ByteSize, Instant};
+use namecast_stream::path::{Event, Uplink};
+use namecast_units::Instant;
 
 /// Something a single consumer wants done.
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Single {
 }
 
 impl Single {
-    /// Lets `uplink` send what `consumer` wants.
+    /// Lets `uplink`, which drew the number of `consumer`, send what it wants.
     pub(crate) fn new(consumer: Consumer, mut uplink: Uplink) -> Self {
         uplink.set_need(consumer.source().bitrate_with_parity());
         Self {
@@ -50,37 +50,34 @@ impl Single {
         &self.uplink
     }
 
-    /// Takes one Data packet. Returns whether its name is one of the consumer's.
+    /// Takes one Data packet. Returns whether it was requested.
     pub(crate) fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let Some(token) = self.consumer.token_of(data.name()) else {
+        let received = delivery.received(data);
+        self.uplink.handle_data(now, data.name(), &received);
+        let Some(answer) = self.uplink.poll_answer() else {
             return false;
         };
-        let received = Received {
-            size: ByteSize::of(data.wire()),
-            congestion_marked: delivery.congestion_marked,
-            feedback: delivery.feedback,
-        };
-        self.uplink.handle_data(now, token, &received);
-        self.consumer.handle_data(now, data, delivery);
+        let segment = answer.token.segment;
+        self.consumer.handle_data(now, segment, data, delivery);
         self.settle(now);
         true
     }
 
-    /// Takes an Interest that came back. Returns whether its name is one of the consumer's.
+    /// Takes an Interest that came back. Returns whether it is the consumer's.
     pub(crate) fn handle_nack(
         &mut self,
         now: Instant,
         interest: &Interest,
         reason: NackReason,
     ) -> bool {
-        let Some(token) = self.consumer.token_of(interest.name()) else {
-            return false;
-        };
-        self.uplink
-            .handle_nack(now, token, interest.nonce(), reason);
-        self.consumer.handle_nack(now, interest, reason);
+        let nacked = self.uplink.handle_nack(interest);
+        for nacked in &nacked {
+            self.uplink.take_back(now, *nacked, reason);
+            let nack = (interest.nonce(), reason);
+            self.consumer.handle_nack(now, nacked.token.segment, nack);
+        }
         self.settle(now);
-        true
+        !nacked.is_empty()
     }
 
     /// The transport came back: everything that is out is requested again.
@@ -108,17 +105,16 @@ impl Single {
     }
 
     fn settle(&mut self, now: Instant) {
-        let client = self.consumer.client();
         while let Some(output) = self.consumer.poll_output() {
-            match output.carry_out(now, client, &mut self.uplink) {
-                Some(Output::Sample(sample)) => {
-                    self.outputs.push_back(SingleOutput::Sample(sample));
+            let output = match output {
+                Output::Request(request) => {
+                    self.uplink.carry_out(now, request);
+                    continue;
                 }
-                Some(Output::Discontinuity) => {
-                    self.outputs.push_back(SingleOutput::Discontinuity);
-                }
-                _ => {}
-            }
+                Output::Sample(sample) => SingleOutput::Sample(sample),
+                Output::Discontinuity => SingleOutput::Discontinuity,
+            };
+            self.outputs.push_back(output);
         }
         self.uplink.handle_timeout(now);
         while let Some(event) = self.uplink.poll_event() {

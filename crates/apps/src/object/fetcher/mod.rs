@@ -23,7 +23,7 @@ pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 
 use crate::{Application, Now, Output};
 use fetch::{Fetch, Learned};
-use outlet::{Arrived, Outlet};
+use outlet::Outlet;
 
 /// Fetches one object: its newest version, whose every segment is verified.
 ///
@@ -49,41 +49,33 @@ impl core::fmt::Debug for Fetcher {
 impl Fetcher {
     /// A fetcher that starts at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: FetcherConfig) -> Self {
+        let mut outlet = Outlet::new(&config, config.max_wanted);
         Self {
-            outlet: Outlet::new(&config, config.max_wanted),
-            fetch: Fetch::new(config, 0, Learned::default()),
+            fetch: Fetch::new(config, outlet.uplink.new_client(), Learned::default()),
+            outlet,
             arrived: FetcherCounters::default(),
         }
     }
 
     /// Takes what the application face delivered: Data or a Nack, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
-        let uplink = &mut self.outlet.uplink;
-        match outlet::open(wire, &mut self.arrived) {
-            Some(Arrived::Data(data, delivery)) => {
-                let is_of_use = self.fetch.handle_data(uplink, now, &data, delivery);
-                self.arrived.unexpected += u64::from(!is_of_use);
-            }
-            Some(Arrived::Nack(interest, reason)) => {
-                self.fetch.handle_nack(uplink, now, &interest, reason);
-            }
-            None => {}
+        if let Some(arrived) = outlet::open(wire, &mut self.arrived) {
+            let is_of_use = self.outlet.handle(now, &arrived, &mut [&mut self.fetch]);
+            self.arrived.unexpected += u64::from(!is_of_use);
         }
         self.settle(now);
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.fetch.handle_timeout(&mut self.outlet.uplink, now);
+        self.fetch.round_trip = self.outlet.uplink.path().round_trip(now);
+        self.fetch.handle_timeout(now);
         self.settle(now);
     }
 
     /// Sends what may be sent, and requests again what is lost.
     fn settle(&mut self, now: Instant) {
-        let fetch = &mut self.fetch;
-        self.outlet.settle(now, |uplink, token| {
-            fetch.on_lost(uplink, now, token);
-        });
+        self.outlet.settle(now, &mut [&mut self.fetch]);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.

@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use core::time::Duration;
 
+use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::feedback::Received;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
-use crate::path::{Budget, Client, Event, Kind, Token, Uplink, UplinkConfig, Want};
+use crate::path::{Answer, Budget, ClientId, Event, Kind, Token, Uplink, UplinkConfig, Want};
 
 /// What every packet of media takes: 8,640 bits.
 pub(crate) const SIZE: ByteSize = ByteSize::bytes(1_080);
@@ -34,31 +35,46 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 }
 
 /// Segment number `index` of the delta sample `sequence`.
-pub(crate) const fn token(client: Client, sequence: u64, index: u64) -> Token {
-    Token {
-        client,
-        segment: SegmentId {
-            class: SampleClass::Delta,
-            sequence,
-            kind: SegmentKind::Data,
-            index,
-        },
-    }
+pub(crate) const fn token(client: u32, sequence: u64, index: u64) -> Token {
+    ClientId(client).token(SegmentId {
+        class: SampleClass::Delta,
+        sequence,
+        kind: SegmentKind::Data,
+        index,
+    })
+}
+
+/// The name that `token` is for.
+pub(crate) fn name(token: Token) -> Name {
+    let SegmentId {
+        sequence, index, ..
+    } = token.segment;
+    let client = token.client.0;
+    format!("/demo/{client}/{sequence}/{index}")
+        .parse()
+        .unwrap()
+}
+
+/// Takes Data for `token`. Returns the want that it answers.
+pub(crate) fn answer(
+    uplink: &mut Uplink,
+    now: Instant,
+    token: Token,
+    received: &Received,
+) -> Option<Answer> {
+    uplink.handle_data(now, &name(token), received);
+    let answer = uplink.poll_answer();
+    assert_eq!(uplink.poll_answer(), None);
+    answer
 }
 
 /// A want for a packet of media that exists.
 pub(crate) fn want(token: Token, kind: Kind) -> Want {
-    let SegmentId {
-        sequence, index, ..
-    } = token.segment;
     Want {
         token,
-        name: format!("/demo/{}/{sequence}/{index}", token.client)
-            .parse()
-            .unwrap(),
+        name: name(token),
         lifetime: ms(4_000),
         must_be_fresh: false,
-        can_be_prefix: false,
         avoid_face: None,
         kind,
         size: SIZE,
@@ -286,16 +302,15 @@ impl Bench {
             return;
         };
         self.came.push((self.now, token));
-        let answer = self
-            .uplink
-            .handle_data(self.now, token, &Received::new(want.size, false));
+        let received = Received::new(want.size, false);
+        let answer = answer(&mut self.uplink, self.now, token, &received);
         // The consumer has verified a lead.
-        if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == packet.sent_at) {
+        if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == Some(packet.sent_at)) {
             let rtt = self.now.since(packet.sent_at + packet.waited);
             self.uplink.on_round_trip(self.now, rtt);
             self.base = self.base.min(self.now.since(published_at));
             let available_at = published_at + self.base;
-            self.uplink.revise(self.now, token.group(), available_at);
+            self.uplink.revise(self.now, &token.sample(), available_at);
         }
     }
 

@@ -217,12 +217,13 @@ fn path_after(said: impl Fn(&mut Uplink, Token)) -> String {
     assert_eq!(sent(&mut uplink, at(0)).len(), 2);
     uplink.handle_timeout(at(60));
     let before = format!("{:?}", uplink.path());
-    let answer = uplink.handle_data(
+    let found = answer(
+        &mut uplink,
         at(61),
         token,
         &Received::new(ByteSize::bytes(100_000), true),
     );
-    assert_eq!(answer.map(|it| it.token), Some(token));
+    assert_eq!(found.map(|it| it.token), Some(token));
     said(&mut uplink, token);
     uplink.handle_timeout(at(61));
     let after = format!("{:?}", uplink.path());
@@ -251,7 +252,12 @@ fn marks_are_smoothed() {
     for (index, is_marked) in [(0, true), (1, false)] {
         uplink.want(at(0), want(token(1, 1, index), Kind::Sound));
         uplink.handle_timeout(at(0));
-        uplink.handle_data(at(60), token(1, 1, index), &Received::new(SIZE, is_marked));
+        answer(
+            &mut uplink,
+            at(60),
+            token(1, 1, index),
+            &Received::new(SIZE, is_marked),
+        );
         uplink.handle_timeout(at(60));
         marked.push(uplink.path().marked());
     }
@@ -266,7 +272,7 @@ fn an_offered_rate_holds_for_a_second() {
     uplink.handle_timeout(at(900));
     let mut received = Received::new(SIZE, false);
     received.feedback.offered = Some(Bitrate::mbps(3));
-    uplink.handle_data(at(1_000), token(1, 1, 0), &received);
+    answer(&mut uplink, at(1_000), token(1, 1, 0), &received);
     uplink.handle_timeout(at(1_000));
     let path = uplink.path();
     assert_eq!(path.offered(at(2_000)), Some(Bitrate::mbps(3)));

@@ -130,7 +130,7 @@ fn a_limited_client_requests_no_faster_than_its_limit() {
         rate: Bitrate::kbps(100),
         packet_size: SIZE,
     };
-    uplink.set_limit(2, Some(limit));
+    uplink.set_limit(ClientId(2), Some(limit));
     for index in 0..40 {
         uplink.want(at(0), want(token(2, 1, index), Kind::Key));
     }
@@ -146,8 +146,8 @@ fn nothing_of_a_withdrawn_sample_leaves() {
         uplink.want(at(0), live_want(token(1, sequence, index), at(200)));
     }
     uplink.want(at(0), live_want(token(2, 1, 0), at(200)));
-    uplink.withdraw(token(1, 1, 0).group());
-    uplink.withdraw_one(token(1, 3, 0));
+    uplink.withdraw(&token(1, 1, 0).sample());
+    uplink.withdraw(&(token(1, 3, 0)..=token(1, 3, 0)));
     let left: Vec<_> = run(&mut uplink, at(0), at(1_000))
         .into_iter()
         .map(|(_, token)| token)
@@ -159,13 +159,13 @@ fn nothing_of_a_withdrawn_sample_leaves() {
 #[test]
 fn data_of_a_withdrawn_sample_tells_of_the_path() {
     let mut bench = Bench::new(Link::new(Bitrate::mbps(4), ms(20), 50));
-    let group = token(1, 1, 0).group();
+    let sample = token(1, 1, 0).sample();
     for index in 0..10 {
         bench.want(want(token(1, 1, index), Kind::Delta), at(0));
     }
     bench.run_for(ms(10));
     assert_eq!(bench.sent.len(), 10);
-    bench.uplink.withdraw(group);
+    bench.uplink.withdraw(&sample);
     assert_eq!(bench.uplink.sizes(), (10, 0));
     bench.run_for(ms(200));
     let path = bench.uplink.path();
@@ -181,9 +181,9 @@ fn what_was_withdrawn_and_does_not_come_is_not_reported_as_lost() {
     type Withdraw = fn(&mut Uplink, Token);
     let ways: [Withdraw; 4] = [
         |_, _| {},
-        |uplink, token| uplink.withdraw_one(token),
-        |uplink, token| uplink.withdraw(token.group()),
-        |uplink, token| uplink.withdraw_client(token.client),
+        |uplink, token| uplink.withdraw(&(token..=token)),
+        |uplink, token| uplink.withdraw(&token.sample()),
+        |uplink, token| uplink.withdraw(&token.client.tokens()),
     ];
     for (index, withdraw) in ways.into_iter().enumerate() {
         let mut uplink = uplink(UplinkConfig::default());
@@ -208,7 +208,7 @@ fn a_sample_leaves_a_round_trip_before_it_is_available() {
             uplink.want(at(0), live_want(token, available_at));
         }
         if let Some(available_at) = revised {
-            uplink.revise(at(0), this.group(), available_at);
+            uplink.revise(at(0), &this.sample(), available_at);
         }
         let left = run(&mut uplink, at(0), at(3_000));
         let leaves = |available_at: Instant| available_at.saturating_sub(LEAVES_BEFORE);
@@ -225,7 +225,7 @@ fn a_sample_that_is_available_early_overtakes_what_was_to_come_before_it() {
     for (token, available_at) in [(first, 1_000), (second, 1_040), (key, 10_000)] {
         uplink.want(at(0), live_want(token, at(available_at)));
     }
-    uplink.revise(at(0), key.group(), at(1_000));
+    uplink.revise(at(0), &key.sample(), at(1_000));
     let left = run(&mut uplink, at(0), at(20_000));
     let leaves = |millis| at(millis).saturating_sub(LEAVES_BEFORE);
     let expected = [
@@ -251,7 +251,7 @@ fn revise_moves_when_data_is_late() {
         let mut now = at(0);
         uplink.handle_timeout(now);
         if let Some(at) = revised {
-            uplink.revise(now, token.group(), at);
+            uplink.revise(now, &token.sample(), at);
         }
         while core::iter::from_fn(|| uplink.poll_event()).all(|event| event != Event::Lost(token)) {
             now = uplink.poll_timeout().unwrap();
@@ -307,7 +307,10 @@ fn a_burst_leaves_no_long_queue_before_a_round_trip_has_shown_it() {
     }
     bench.play(Bitrate::mbps(3), ms(1_000));
     assert_eq!(bench.link.overflows, 0);
-    let came = bench.came.iter().filter(|(_, token)| token.client == 2);
+    let came = bench
+        .came
+        .iter()
+        .filter(|(_, token)| token.client == ClientId(2));
     assert_eq!(came.count(), 150);
 }
 
@@ -372,7 +375,7 @@ fn controllers_hear_how_long_the_way_of_what_exists_is() {
     uplink.want(at(20), want(twice, Kind::Sound));
     sent(&mut uplink, at(20));
     for token in [once, twice, live] {
-        uplink.handle_data(at(70), token, &Received::new(SIZE, false));
+        answer(&mut uplink, at(70), token, &Received::new(SIZE, false));
     }
     uplink.handle_timeout(at(70));
     let heard = round_trips.0.lock().unwrap();

@@ -35,7 +35,7 @@ impl Chaos {
     }
 
     fn token(&mut self) -> Token {
-        let client = self.random.below(2) as Client;
+        let client = self.random.below(2) as u32;
         let sequence = self.random.below(40);
         token(client, sequence, self.random.below(8))
     }
@@ -77,8 +77,12 @@ impl Chaos {
         };
         let is_marked = self.random.chance(0.1);
         let now = self.now;
-        self.uplink
-            .handle_data(now, token, &Received::new(SIZE, is_marked));
+        answer(
+            &mut self.uplink,
+            now,
+            token,
+            &Received::new(SIZE, is_marked),
+        );
         match self.random.below(4) {
             0 => self.uplink.reject(token),
             1 => {
@@ -98,8 +102,7 @@ impl Chaos {
             true => NackReason::Congestion,
             false => NackReason::NoRoute,
         };
-        self.uplink
-            .handle_nack(self.now, token, Some(nonce), reason);
+        nack(&mut self.uplink, self.now, (token, nonce), reason);
     }
 
     fn something(&mut self) {
@@ -108,14 +111,14 @@ impl Chaos {
             0..65 => self.want(),
             65..75 => self.data(),
             75..80 => self.nack(),
-            80..84 => self.uplink.withdraw(token.group()),
-            84..88 => self.uplink.withdraw_one(token),
+            80..84 => self.uplink.withdraw(&token.sample()),
+            84..88 => self.uplink.withdraw(&(token..=token)),
             88..91 => self.uplink.forget(token),
             91..96 => {
                 let available_at = self.moment().unwrap_or(self.now);
-                self.uplink.revise(self.now, token.group(), available_at);
+                self.uplink.revise(self.now, &token.sample(), available_at);
             }
-            96 => self.uplink.withdraw_client(token.client),
+            96 => self.uplink.withdraw(&token.client.tokens()),
             97 => self.uplink.handle_link_change(),
             98 => {
                 let limit = Limit {
@@ -147,7 +150,10 @@ impl Chaos {
     fn check(&self) {
         let (in_flight, queued) = self.uplink.sizes();
         assert!(in_flight <= self.config.max_in_flight, "{in_flight}");
-        assert!(queued <= self.config.max_queued, "{queued}");
+        assert!(queued <= 2 * self.config.max_queued, "{queued}");
+        for client in [0, 1].map(ClientId) {
+            assert!(self.uplink.wanted.queue.count_of(client) <= self.config.max_queued);
+        }
         let path = self.uplink.path();
         let figures = [
             path.capacity(),
@@ -190,7 +196,7 @@ fn whatever_happens_stays_within_bounds() {
             }
             assert!(chaos.uplink.counters().interests > 100);
         }
-        let is_full = reached.0 > 12 && reached.1 == 40;
+        let is_full = reached.0 > 12 && reached.1 == 80;
         assert!(is_full, "{control} reached {reached:?} only");
     }
 }
@@ -228,9 +234,13 @@ fn no_more_interests_are_out_than_may() {
     assert_eq!(sent(&mut uplink, at(0)).len(), 5);
     assert_eq!(uplink.sizes(), (5, 10));
     assert!(
-        uplink
-            .handle_data(at(51), token(1, 1, 0), &Received::new(SIZE, false))
-            .is_some()
+        answer(
+            &mut uplink,
+            at(51),
+            token(1, 1, 0),
+            &Received::new(SIZE, false)
+        )
+        .is_some()
     );
     let next = sent(&mut uplink, at(51));
     assert_eq!(next.len(), 1);
@@ -262,15 +272,14 @@ fn a_nack_of_another_interest_changes_nothing() {
     let before = format!("{uplink:?}");
     let other = Nonce(nonce.0.map(|octet| !octet));
     for (token, nonce) in [
-        (this, Some(other)),
-        (this, None),
-        (token(1, 1, 1), Some(nonce)),
-        (token(2, 1, 0), Some(nonce)),
+        (this, other),
+        (token(1, 1, 1), nonce),
+        (token(2, 1, 0), nonce),
     ] {
-        uplink.handle_nack(at(10), token, nonce, NackReason::Congestion);
+        nack(&mut uplink, at(10), (token, nonce), NackReason::Congestion);
         assert_eq!(format!("{uplink:?}"), before);
     }
-    uplink.handle_nack(at(10), this, Some(nonce), NackReason::Congestion);
+    nack(&mut uplink, at(10), (this, nonce), NackReason::Congestion);
     assert_eq!(uplink.sizes(), (0, 0));
 }
 
@@ -283,9 +292,19 @@ fn a_nack_of_an_interest_before_the_last_changes_nothing() {
         uplink.want(at(millis), want(this, Kind::Repair));
         nonces.push(sent(&mut uplink, at(millis))[0].1);
     }
-    uplink.handle_nack(at(110), this, Some(nonces[0]), NackReason::Congestion);
+    nack(
+        &mut uplink,
+        at(110),
+        (this, nonces[0]),
+        NackReason::Congestion,
+    );
     assert!(uplink.is_out(this));
-    uplink.handle_nack(at(110), this, Some(nonces[1]), NackReason::Congestion);
+    nack(
+        &mut uplink,
+        at(110),
+        (this, nonces[1]),
+        NackReason::Congestion,
+    );
     assert!(!uplink.is_out(this));
 }
 
@@ -297,7 +316,7 @@ fn a_refusal_counts_as_not_answered() {
     uplink.want(at(0), want(this, Kind::Delta));
     let (_, nonce) = sent(&mut uplink, at(0))[0];
     let before = format!("{uplink:?}");
-    uplink.handle_nack(at(10), this, Some(nonce), NackReason::None);
+    nack(&mut uplink, at(10), (this, nonce), NackReason::None);
     assert_eq!(format!("{uplink:?}"), before);
 }
 
@@ -308,18 +327,27 @@ fn data_that_nobody_requested_changes_nothing() {
     assert_eq!(sent(&mut uplink, at(0)).len(), 1);
     let before = format!("{uplink:?}");
     for token in [token(1, 1, 1), token(2, 1, 0), token(1, 2, 0)] {
-        let answer = uplink.handle_data(at(60), token, &Received::new(SIZE, true));
-        assert_eq!(answer, None);
+        let found = answer(&mut uplink, at(60), token, &Received::new(SIZE, true));
+        assert_eq!(found, None);
         assert_eq!(format!("{uplink:?}"), before);
     }
-    let answer = uplink.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
+    let found = answer(
+        &mut uplink,
+        at(60),
+        token(1, 1, 0),
+        &Received::new(SIZE, true),
+    );
     let answered = Answer {
         token: token(1, 1, 0),
-        kind: Kind::Delta,
-        sent_at: at(0),
+        sent_at: Some(at(0)),
     };
-    assert_eq!(answer, Some(answered));
+    assert_eq!(found, Some(answered));
     // It is answered once.
-    let again = uplink.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
+    let again = answer(
+        &mut uplink,
+        at(60),
+        token(1, 1, 0),
+        &Received::new(SIZE, true),
+    );
     assert_eq!(again, None);
 }

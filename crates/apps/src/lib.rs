@@ -4,6 +4,8 @@ mod application;
 pub mod archive;
 mod discovery;
 mod face;
+#[cfg(test)]
+mod fixtures;
 pub mod live;
 pub mod management;
 pub mod object;

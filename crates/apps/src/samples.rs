@@ -7,7 +7,7 @@ use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::{Data, Verifier};
-use namecast_stream::path::{Requester, Retry, Token};
+use namecast_stream::path::{Nacked, Request, Retry, Token};
 use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind};
 use namecast_units::Instant;
 
@@ -144,6 +144,12 @@ impl Sequence {
         self.next = Some(next);
     }
 
+    /// Packets that were requested and are still missing.
+    pub(crate) fn outstanding(&self) -> usize {
+        let missing = self.samples.values().flat_map(|it| it.missing.values());
+        missing.filter(|is_requested| **is_requested).count()
+    }
+
     /// Packets to request now, at most `room`.
     pub(crate) fn ask(&mut self, room: usize) -> Vec<SegmentId> {
         let class = self.class;
@@ -264,25 +270,24 @@ impl Sequence {
 
 impl Taken {
     /// Ends the request for a packet that is kept, and goes past caches for one that is bad.
-    pub(crate) fn report(self, now: Instant, token: Token, requester: &mut Requester) {
-        match self {
-            Self::Kept => requester.forget(token),
-            Self::Bad => {
-                requester.reject(token);
-                requester.hasten(token, now);
-            }
-            Self::Unwanted => {}
-        }
+    pub(crate) fn requests(self, now: Instant, token: Token) -> impl Iterator<Item = Request> {
+        let requests = match self {
+            Self::Kept => [Some(Request::Forget(token)), None],
+            Self::Bad => [
+                Some(Request::Reject(token)),
+                Some(Request::Hasten(token, now)),
+            ],
+            Self::Unwanted => [None, None],
+        };
+        requests.into_iter().flatten()
     }
 }
 
-/// Nobody on the way has a packet: it is requested again, the first time at once. Returns whether it was requested.
-pub(crate) fn on_nack(now: Instant, token: Token, requester: &mut Requester) -> bool {
-    let attempts = requester.attempts(token);
-    let wait = match attempts > 1 {
+/// Nobody on the way has a packet: it is requested again, the first time at once.
+pub(crate) fn on_nack(now: Instant, nacked: Nacked) -> Request {
+    let wait = match nacked.attempts > 1 {
         true => RETRY.first_wait,
         false => Duration::ZERO,
     };
-    requester.hasten(token, now + wait);
-    attempts > 0
+    Request::Hasten(nacked.token, now + wait)
 }

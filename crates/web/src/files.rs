@@ -180,15 +180,15 @@ impl Files {
 
     /// What is known of the path; nothing before the signer is known.
     pub(crate) fn figures(&self, now: Instant) -> Option<FilesFigures> {
-        let requester = self.downloader.as_ref()?.requester();
-        let (path, budget) = (requester.path(), requester.budget());
+        let uplink = self.downloader.as_ref()?.uplink();
+        let (path, budget) = (uplink.path(), uplink.budget());
         Some(FilesFigures {
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
             rtt_ms: path.round_trip(now).as_secs_f64() * 1e3,
             queueing_ms: path.queue_now() * 1e3,
             offered_bps: path.offered(now).map(Bitrate::as_bps),
-            retransmissions: requester.counters().retransmissions,
+            retransmissions: uplink.counters().retransmissions,
         })
     }
 

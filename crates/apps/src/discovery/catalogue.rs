@@ -1,18 +1,15 @@
 //! Fetches a catalogue that is too large to travel in metadata: its first segment tells how many there are, then all
 //! others are asked for at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use core::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::catalogue::MAX_CATALOGUE_SIZE;
-use namecast_stream::path::{Client, Object, Requester, Retry, Token};
-use namecast_units::Instant;
+use namecast_stream::path::{ClientId, Object, Request, Retry, Token};
 
-/// Whoever requests it.
-const CLIENT: Client = Client::MAX - 1;
 /// Most segments of a catalogue: enough for the largest in segments of 500 octets.
 const MAX_SEGMENTS: u64 = 132;
 /// Of a segment. One that is given up ends the fetch.
@@ -21,15 +18,6 @@ const RETRY: Retry = Retry {
     max_wait: Duration::from_secs(4),
     max_interests: 5,
 };
-
-/// A catalogue on its way.
-#[derive(Clone, Debug)]
-pub(crate) struct Fetch {
-    pub catalogue_name: Name,
-    /// Number of the last segment, once the first has come.
-    last: Option<u64>,
-    parts: BTreeMap<u64, Bytes>,
-}
 
 /// What became of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,87 +30,122 @@ pub(crate) enum Progress {
     TooLarge,
 }
 
-impl Fetch {
-    /// Requests `catalogue_name`, and nothing more of another.
-    pub(crate) fn begin(now: Instant, catalogue_name: Name, requester: &mut Requester) -> Self {
-        Self::end(requester);
-        let fetch = Self {
-            catalogue_name,
-            last: None,
-            parts: BTreeMap::new(),
-        };
-        fetch.request(now, 0, requester);
-        fetch
-    }
+/// A catalogue on its way.
+#[derive(Clone, Debug)]
+struct Fetch {
+    catalogue_name: Name,
+    /// Number of the last segment, once the first has come.
+    last: Option<u64>,
+    parts: BTreeMap<u64, Bytes>,
+}
 
-    /// Requests nothing more of any catalogue.
-    pub(crate) fn end(requester: &mut Requester) {
-        requester.withdraw_client(CLIENT);
+/// Fetches catalogues, one at a time.
+#[derive(Clone, Debug)]
+pub(crate) struct CatalogueFetcher {
+    client: ClientId,
+    fetch: Option<Fetch>,
+    requests: VecDeque<Request>,
+}
+
+impl CatalogueFetcher {
+    pub(crate) const fn new(client: ClientId) -> Self {
+        Self {
+            client,
+            fetch: None,
+            requests: VecDeque::new(),
+        }
     }
 
     /// Returns whether `token` is of a segment of a catalogue.
-    pub(crate) const fn has_requested(token: Token) -> bool {
-        token.client == CLIENT
+    pub(crate) fn has_requested(&self, token: Token) -> bool {
+        token.client == self.client
     }
 
-    fn request(&self, now: Instant, number: u64, requester: &mut Requester) {
-        let name = self.catalogue_name.builder().segment(number).finish();
-        let token = Token::object(CLIENT, number);
-        requester.want_object(
-            now,
-            Object::new(token, Interest::builder(name), Some(RETRY)),
-        );
+    /// Returns the name of the catalogue that is on its way.
+    pub(crate) fn fetching(&self) -> Option<&Name> {
+        self.fetch.as_ref().map(|fetch| &fetch.catalogue_name)
     }
 
-    /// The segment that `name` is of, if it is still missing.
-    pub(crate) fn token_of(&self, name: &Name) -> Option<Token> {
-        let number = name.last()?.number_of(Component::SEGMENT)?;
-        let is_asked_for = number <= self.last.unwrap_or(0) && !self.parts.contains_key(&number);
-        let is_missing = is_asked_for && name.parent() == self.catalogue_name;
-        is_missing.then(|| Token::object(CLIENT, number))
+    /// Requests `catalogue_name`, and nothing more of another.
+    pub(crate) fn begin(&mut self, catalogue_name: Name) {
+        self.end();
+        self.fetch = Some(Fetch {
+            catalogue_name,
+            last: None,
+            parts: BTreeMap::new(),
+        });
+        self.request(0);
     }
 
-    /// Takes segment `token`, which is verified.
-    pub(crate) fn take(
-        &mut self,
-        now: Instant,
-        token: Token,
-        data: &Data,
-        requester: &mut Requester,
-    ) -> Progress {
-        requester.forget(token);
+    /// Requests nothing more of any catalogue. Returns the name of the one that was on its way.
+    pub(crate) fn end(&mut self) -> Option<Name> {
+        self.requests
+            .push_back(Request::Withdraw(self.client.tokens()));
+        self.fetch.take().map(|fetch| fetch.catalogue_name)
+    }
+
+    fn request(&mut self, number: u64) {
+        let Some(fetch) = &self.fetch else {
+            return;
+        };
+        let name = fetch.catalogue_name.builder().segment(number).finish();
+        let token = self.client.object(number);
+        let object = Object::new(token, Interest::builder(name), Some(RETRY));
+        self.requests.push_back(Request::Object(object));
+    }
+
+    /// Segment `number` is not what was signed.
+    pub(crate) fn reject(&mut self, number: u64) {
+        let token = self.client.object(number);
+        self.requests.push_back(Request::Reject(token));
+    }
+
+    /// Takes segment `number`, which is verified. A catalogue that is whole or too large is not on its way any more.
+    pub(crate) fn handle_answer(&mut self, number: u64, data: &Data) -> Progress {
+        self.requests
+            .push_back(Request::Forget(self.client.object(number)));
+        let Some(fetch) = &mut self.fetch else {
+            return Progress::Partial;
+        };
         let content = data.content().unwrap_or_default();
-        self.parts.insert(token.segment.index, content);
-        let size: usize = self.parts.values().map(Bytes::len).sum();
+        fetch.parts.insert(number, content);
+        let size: usize = fetch.parts.values().map(Bytes::len).sum();
         let last = data
             .final_block()
             .and_then(|id| id.last()?.number_of(Component::SEGMENT));
-        let is_news = self.last.is_none();
-        let last = *self.last.get_or_insert(last.unwrap_or(0));
+        let is_news = fetch.last.is_none();
+        let last = *fetch.last.get_or_insert(last.unwrap_or(0));
         if size > MAX_CATALOGUE_SIZE || last >= MAX_SEGMENTS {
-            Self::end(requester);
+            self.end();
             return Progress::TooLarge;
         }
-        if self.parts.len() as u64 > last {
+        if fetch.parts.len() as u64 > last {
             let mut whole = BytesMut::with_capacity(size);
-            self.parts
-                .values()
-                .for_each(|part| whole.extend_from_slice(part));
+            let parts = fetch.parts.values();
+            parts.for_each(|part| whole.extend_from_slice(part));
+            self.fetch = None;
             return Progress::Whole(whole.freeze());
         }
         if is_news {
-            (1..=last).for_each(|number| self.request(now, number, requester));
+            (1..=last).for_each(|number| self.request(number));
         }
         Progress::Partial
+    }
+
+    /// Returns the next thing to request or to withdraw, until `None`.
+    pub(crate) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use namecast_packet::signature::NullSigner;
-    use namecast_stream::path::{Budget, Event, LiveConfig, RequesterConfig};
+    use namecast_stream::path::{Event, Received, Uplink};
+    use namecast_units::{ByteSize, Instant};
 
     use super::*;
+    use crate::fixtures::uplink;
 
     fn name(number: u64) -> Name {
         let name: Name = "/demo/catalogue/v=1".parse().unwrap();
@@ -136,22 +159,33 @@ mod tests {
             .sign(&NullSigner)
     }
 
-    fn fetch() -> (Fetch, Requester) {
-        let budget = Budget::live(LiveConfig::default());
-        let mut requester = Requester::new(RequesterConfig::default(), budget);
-        let name = "/demo/catalogue/v=1".parse().unwrap();
-        let fetch = Fetch::begin(Instant::ZERO, name, &mut requester);
-        (fetch, requester)
+    fn fetch() -> (CatalogueFetcher, Uplink) {
+        let mut uplink = uplink();
+        let mut fetcher = CatalogueFetcher::new(uplink.new_client());
+        fetcher.begin("/demo/catalogue/v=1".parse().unwrap());
+        carry_out(&mut fetcher, &mut uplink);
+        (fetcher, uplink)
     }
 
-    fn take(fetch: &mut Fetch, requester: &mut Requester, data: &Data) -> Progress {
-        let token = fetch.token_of(data.name()).unwrap();
-        fetch.take(Instant::ZERO, token, data, requester)
+    fn carry_out(fetcher: &mut CatalogueFetcher, uplink: &mut Uplink) {
+        while let Some(request) = fetcher.poll_request() {
+            uplink.carry_out(Instant::ZERO, request);
+        }
+    }
+
+    /// Takes `data`; `None` if it was not requested.
+    fn take(fetcher: &mut CatalogueFetcher, uplink: &mut Uplink, data: &Data) -> Option<Progress> {
+        let received = Received::new(ByteSize::of(data.wire()), false);
+        uplink.handle_data(Instant::ZERO, data.name(), &received);
+        let number = uplink.poll_answer()?.token.segment.index;
+        let progress = fetcher.handle_answer(number, data);
+        carry_out(fetcher, uplink);
+        Some(progress)
     }
 
     /// What is requested by now.
-    fn asked(requester: &mut Requester) -> Vec<Name> {
-        let events = core::iter::from_fn(|| requester.poll_event());
+    fn asked(uplink: &mut Uplink) -> Vec<Name> {
+        let events = core::iter::from_fn(|| uplink.poll_event());
         let names = events.filter_map(|event| match event {
             Event::Interest { interest, .. } => Some(interest.name().clone()),
             _ => None,
@@ -161,51 +195,47 @@ mod tests {
 
     #[test]
     fn the_first_segment_tells_of_the_others_which_may_come_in_any_order() {
-        let (mut fetch, mut requester) = fetch();
-        assert_eq!(asked(&mut requester), [name(0)]);
-        assert!(fetch.token_of(&name(0)).is_some() && fetch.token_of(&name(1)).is_none());
-        let progress = take(&mut fetch, &mut requester, &segment(0, 2, b"a"));
-        assert_eq!(progress, Progress::Partial);
-        assert_eq!(asked(&mut requester), [name(1), name(2)]);
-        let progress = take(&mut fetch, &mut requester, &segment(2, 2, b"c"));
-        assert_eq!(progress, Progress::Partial);
-        assert!(fetch.token_of(&name(2)).is_none() && fetch.token_of(&name(3)).is_none());
-        requester.handle_timeout(Instant::ZERO + RETRY.first_wait);
-        assert_eq!(asked(&mut requester), [name(1)]);
-        let progress = take(&mut fetch, &mut requester, &segment(1, 2, b"b"));
-        assert_eq!(progress, Progress::Whole("abc".into()));
-        assert_eq!(requester.objects_out(CLIENT), 0);
+        let (mut fetch, mut uplink) = fetch();
+        assert_eq!(asked(&mut uplink), [name(0)]);
+        let progress = take(&mut fetch, &mut uplink, &segment(1, 2, b"b"));
+        assert_eq!(progress, None, "it is not requested yet");
+        let progress = take(&mut fetch, &mut uplink, &segment(0, 2, b"a"));
+        assert_eq!(progress, Some(Progress::Partial));
+        assert_eq!(asked(&mut uplink), [name(1), name(2)]);
+        let progress = take(&mut fetch, &mut uplink, &segment(2, 2, b"c"));
+        assert_eq!(progress, Some(Progress::Partial));
+        for number in [2, 3] {
+            let progress = take(&mut fetch, &mut uplink, &segment(number, 2, b"c"));
+            assert_eq!(progress, None);
+        }
+        uplink.handle_timeout(Instant::ZERO + RETRY.first_wait);
+        assert_eq!(asked(&mut uplink), [name(1)]);
+        let progress = take(&mut fetch, &mut uplink, &segment(1, 2, b"b"));
+        assert_eq!(progress, Some(Progress::Whole("abc".into())));
+        assert_eq!(uplink.objects_out(fetch.client), 0);
     }
 
     #[test]
     fn a_catalogue_without_end_is_refused() {
-        let (mut endless, mut requester) = fetch();
-        let progress = take(
-            &mut endless,
-            &mut requester,
-            &segment(0, MAX_SEGMENTS, b"a"),
-        );
-        assert_eq!(progress, Progress::TooLarge);
-        let (mut long, mut requester) = fetch();
-        let progress = take(
-            &mut long,
-            &mut requester,
-            &segment(0, MAX_SEGMENTS - 1, b"a"),
-        );
-        assert_eq!(progress, Progress::Partial);
+        let (mut endless, mut uplink) = fetch();
+        let progress = take(&mut endless, &mut uplink, &segment(0, MAX_SEGMENTS, b"a"));
+        assert_eq!(progress, Some(Progress::TooLarge));
+        let (mut long, mut uplink) = fetch();
+        let progress = take(&mut long, &mut uplink, &segment(0, MAX_SEGMENTS - 1, b"a"));
+        assert_eq!(progress, Some(Progress::Partial));
     }
 
     /// Waits of 250 ms, 500 ms, 1 s, 2 s and 4 s.
     #[test]
     fn a_segment_that_does_not_come_is_given_up() {
-        let (_, mut requester) = fetch();
+        let (_, mut uplink) = fetch();
         let times = core::iter::from_fn(|| {
-            let now = requester.poll_timeout()?;
-            requester.handle_timeout(now);
+            let now = uplink.poll_timeout()?;
+            uplink.handle_timeout(now);
             Some(now.since(Instant::ZERO).as_millis())
         });
         let times: Vec<_> = times.collect();
         assert_eq!(times, [250, 750, 1_750, 3_750, 7_750]);
-        assert_eq!(asked(&mut requester), vec![name(0); 5]);
+        assert_eq!(asked(&mut uplink), vec![name(0); 5]);
     }
 }

@@ -1,5 +1,8 @@
 //! Live video and audio: one publisher, any number of watchers.
 
+mod liveness;
+mod measure;
+mod past;
 mod player;
 pub mod publisher;
 pub mod stats;

@@ -5,7 +5,7 @@
 //!            │  ──── Data /name/v=7/seg=0, FinalBlockId seg=9 ─────▶        │
 //!            │ ◀──── Interest for the certificate ──────────────────        │
 //!            └────── Data /name/v=7/seg=1 … seg=9, within the budget ─▶     ▼
-//!                                                                    stream::path::Requester
+//!                                                                    stream::path::Uplink
 //! ```
 //!
 //! Those who know nothing but `/name` may also request `/name/32=metadata`, whose content is the newest version's name.

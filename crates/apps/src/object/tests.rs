@@ -164,7 +164,7 @@ impl Bench {
                 self.send(false, wire);
             }
         }
-        let waiting = self.fetcher.requester().sizes().1;
+        let waiting = self.fetcher.uplink().sizes().1;
         self.longest_table = self.longest_table.max(waiting);
         let fetcher = &mut self.fetcher;
         self.events

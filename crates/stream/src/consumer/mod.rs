@@ -41,11 +41,12 @@ mod types;
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Interest, Name, lp::NackReason};
+use namecast_packet::{Data, Nonce, lp::NackReason};
 use namecast_units::Instant;
 
 use crate::metadata::Latest;
-use crate::path::{Client, Event, Token};
+use crate::names::SegmentId;
+use crate::path::{ClientId, Event, Token};
 use crate::rate::PathEvent;
 
 pub use config::Config;
@@ -89,8 +90,8 @@ impl core::fmt::Debug for Consumer {
 }
 
 impl Consumer {
-    /// A consumer of `source` that waits for [`start`](Self::start). The requester knows it as `client`.
-    pub fn new(config: &Config, source: Source, client: Client) -> Self {
+    /// A consumer of `source` that waits for [`start`](Self::start). The uplink knows it as `client`.
+    pub fn new(config: &Config, source: Source, client: ClientId) -> Self {
         Self {
             schedule: Schedule::new(config, &source),
             playback: Playback::new(config, &source),
@@ -117,27 +118,24 @@ impl Consumer {
         Some(start.first)
     }
 
-    /// Takes one Data packet. Returns whether its name is one of this rung's.
-    pub fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let Some(id) = self.source().names.parse(data.name()) else {
-            return false;
-        };
+    /// Takes the Data that answers `id`.
+    pub fn handle_data(&mut self, now: Instant, id: SegmentId, data: &Data, delivery: Delivery) {
         let segment = Segment { id, data, delivery };
         self.retrieval
             .on_segment(now, &segment, &mut self.schedule, &self.playback);
         self.settle(now);
-        true
     }
 
-    /// Takes an Interest that came back. Returns whether its name is one of this rung's.
-    pub fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) -> bool {
-        let Some(id) = self.source().names.parse(interest.name()) else {
-            return false;
-        };
-        let nack = (interest.nonce(), reason);
-        self.retrieval.on_nack(now, id, nack, &self.schedule);
+    /// Takes the Interest for `id` that had `nonce` and came back.
+    pub fn handle_nack(
+        &mut self,
+        now: Instant,
+        id: SegmentId,
+        (nonce, reason): (Option<Nonce>, NackReason),
+    ) {
+        self.retrieval
+            .on_nack(now, id, (nonce, reason), &self.schedule);
         self.settle(now);
-        true
     }
 
     /// Does what is due. Early and repeated calls do nothing.
@@ -278,14 +276,9 @@ impl Consumer {
         self.retrieval.source()
     }
 
-    /// Returns by which the requester knows it.
-    pub const fn client(&self) -> Client {
+    /// Returns by which the uplink knows it.
+    pub const fn client(&self) -> ClientId {
         self.retrieval.client()
-    }
-
-    /// Returns the segment that `name` is of, as the requester knows it.
-    pub fn token_of(&self, name: &Name) -> Option<Token> {
-        self.retrieval.token_of(name)
     }
 
     /// Returns what it counted.

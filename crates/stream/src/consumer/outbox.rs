@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::path::Request;
 use crate::rate::PathEvent;
 
 use super::types::Output;
@@ -21,6 +22,11 @@ impl Outbox {
     /// Wants `output` done.
     pub(super) fn push(&mut self, output: Output) {
         self.outputs.push_back(output);
+    }
+
+    /// Wants `request` done by the uplink.
+    pub(super) fn request(&mut self, request: Request) {
+        self.push(Output::Request(request));
     }
 
     /// Returns the next thing to do, until `None`.

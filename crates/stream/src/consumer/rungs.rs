@@ -7,13 +7,13 @@ use namecast_units::{ByteSize, Instant};
 
 use crate::metadata::Latest;
 use crate::names::SampleClass;
-use crate::path::Limit;
+use crate::path::{Limit, Request};
 use crate::sample::SampleHeader;
 
 use super::assembler::Assembly;
 use super::handover::Allowance;
 use super::schedule::GroupAt;
-use super::{Consumer, Output, ReadyKey, Shown, StartAt};
+use super::{Consumer, ReadyKey, Shown, StartAt};
 
 impl Consumer {
     /// Starts with a group that `other`, which pulls another rung, has told of: the newest one, or the next. `latest` is in
@@ -157,7 +157,8 @@ impl Consumer {
                 rate: allowance.rate,
                 packet_size: allowance.packet_size.unwrap_or(segment),
             });
-            self.retrieval.outbox().push(Output::Limit(limit));
+            let request = Request::Limit(self.client(), limit);
+            self.retrieval.outbox().request(request);
             self.settle(now);
         }
     }

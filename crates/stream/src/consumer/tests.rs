@@ -3,9 +3,9 @@
 use core::time::Duration;
 use std::sync::Arc;
 
-use namecast_packet::Data;
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::HmacVerifier;
+use namecast_packet::{Data, Interest};
 use namecast_units::{Instant, Timestamp};
 
 mod eager;

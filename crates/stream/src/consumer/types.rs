@@ -4,14 +4,14 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::Verifier;
-use namecast_units::{Bitrate, Instant, Timestamp};
+use namecast_packet::{Data, Verifier};
+use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 
 use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
-use crate::names::{RungNames, SegmentId, StreamNames};
-use crate::path::{Client, Feedback, Group, Limit, Requester, Token, Want};
+use crate::names::{RungNames, StreamNames};
+use crate::path::{Feedback, Received, Request};
 use crate::sample::SampleHeader;
 
 use super::assembler::{SegmentCounts, SegmentEstimators};
@@ -176,53 +176,12 @@ pub enum LineUp {
 /// Something a consumer wants done.
 #[derive(Clone, Debug)]
 pub enum Output {
-    /// Something to request.
-    Want(Want),
-    /// What was requested does not exist.
-    Forget(SegmentId),
-    /// The Data that came last was not what was requested.
-    Reject(SegmentId),
-    /// A request is of no use any more.
-    WithdrawOne(SegmentId),
-    /// Nor is any request of this sample.
-    Withdraw(Group),
-    /// Nor is any at all.
-    WithdrawAll,
-    /// When this sample could be here at the earliest is known now.
-    Revise(Group, Instant),
-    /// A verified lead has shown the round trip to the producer.
-    RoundTrip(Duration),
-    /// Requests are bound to a rate of their own; `None` ends that.
-    Limit(Option<Limit>),
+    /// Something that is wanted of the path.
+    Request(Request),
     /// The next sample, in decoding order.
     Sample(Sample),
     /// The next sample, a key sample, does not follow the last one.
     Discontinuity,
-}
-
-impl Output {
-    /// Lets `requester` do what `client` wants of the path. Returns what is for others to do.
-    pub fn carry_out(
-        self,
-        now: Instant,
-        client: Client,
-        requester: &mut Requester,
-    ) -> Option<Self> {
-        let token = |segment| Token { client, segment };
-        match self {
-            Self::Want(want) => requester.want(now, want),
-            Self::Forget(segment) => requester.forget(token(segment)),
-            Self::WithdrawOne(segment) => requester.withdraw_one(token(segment)),
-            Self::Reject(segment) => requester.reject(token(segment)),
-            Self::Withdraw(group) => requester.withdraw(group),
-            Self::WithdrawAll => requester.withdraw_client(client),
-            Self::Revise(group, available_at) => requester.revise(now, group, available_at),
-            Self::RoundTrip(rtt) => requester.on_round_trip(now, rtt),
-            Self::Limit(limit) => requester.set_limit(client, limit),
-            Self::Sample(_) | Self::Discontinuity => return Some(self),
-        }
-        None
-    }
 }
 
 /// What the link says of a packet that it delivers.
@@ -234,6 +193,17 @@ pub struct Delivery {
     pub face: Option<u64>,
     /// What nodes on the path say, its rate in whole packets.
     pub feedback: Feedback,
+}
+
+impl Delivery {
+    /// What is known of `data`, which was delivered so, before anybody looks into it.
+    pub fn received(&self, data: &Data) -> Received {
+        Received {
+            size: ByteSize::of(data.wire()),
+            congestion_marked: self.congestion_marked,
+            feedback: self.feedback,
+        }
+    }
 }
 
 /// A complete and verified sample.

@@ -32,8 +32,8 @@ fn bench(rate: Bitrate) -> Bench {
 
 fn view(bench: &Bench, since_key: Duration) -> View<'_> {
     View {
-        path: bench.requester.path(),
-        backlog: bench.requester.backlog(bench.now),
+        path: bench.uplink.path(),
+        backlog: bench.uplink.backlog(bench.now),
         base_growth: Duration::ZERO,
         until_key: GROUP.saturating_sub(since_key),
         since_key,
@@ -44,7 +44,7 @@ fn view(bench: &Bench, since_key: Duration) -> View<'_> {
 fn quiet_path() -> Bench {
     let mut bench = bench(Bitrate::mbps(4));
     bench.play(Bitrate::mbps(1), ms(3_000));
-    let path = bench.requester.path();
+    let path = bench.uplink.path();
     assert!((path.fast_capacity() / 4e6 - 1.0).abs() < 0.01);
     assert!(path.queue_now() < 0.01 && path.queued() < 1.0);
     bench
@@ -131,9 +131,9 @@ fn pick_leaves_a_rung_that_needs_more_than_the_link_carries() {
 fn little_may_be_lost_where_there_is_no_time_to_request_it_again() {
     let most = |delay| {
         let mut bench = Bench::new(Link::new(Bitrate::mbps(4), delay, 100));
-        bench.requester.set_target(ms(100));
+        bench.uplink.set_target(ms(100));
         bench.play(Bitrate::mbps(1), ms(3_000));
-        up::max_squeezed(bench.now, bench.requester.path())
+        up::max_squeezed(bench.now, bench.uplink.path())
     };
     assert!((most(ms(10)) - up::SQUEEZED).abs() < 1e-9);
     assert!((most(ms(100)) - up::SQUEEZED_FOR_GOOD).abs() < 1e-9);
@@ -305,7 +305,7 @@ fn react_follows_a_link_that_falls() {
     assert!((ms(50)..=ms(300)).contains(&took), "{took:?}");
     assert!(matches!(reaction, Reaction::CatchUp(0 | 1)), "{reaction:?}");
     // Nothing more of the rung before is requested.
-    bench.requester.withdraw_client(1);
+    bench.uplink.withdraw(&crate::path::ClientId(1).tokens());
     bench.play(ladder.need(), ms(1_000));
     let lag = ladder.lag(&view(&bench, ms(1_500)));
     assert!(lag < 0.1, "{lag}");
@@ -345,7 +345,7 @@ fn what_comes_after_a_pause_says_nothing_yet() {
         }
         assert!(bench.now.since(paused_at) < ms(1_000));
     }
-    let resumed_at = bench.requester.path().resumed_at();
+    let resumed_at = bench.uplink.path().resumed_at();
     let after = reacted_at
         .zip(resumed_at)
         .map(|(at, since)| at.since(since));

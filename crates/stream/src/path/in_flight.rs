@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use core::time::Duration;
 
-use namecast_packet::Nonce;
+use namecast_packet::{Name, Nonce};
 use namecast_units::{ByteSize, Instant};
 
 use super::measure::Path;
-use super::want::{Client, Group, Kind, Token, Want};
+use super::names::Late;
+use super::want::{Kind, Selectors, Token, Tokens, Want};
 
 /// Data that was overtaken by so much in what should have been its order may be lost.
 const OVERTAKEN: Duration = Duration::from_millis(6);
@@ -20,8 +21,10 @@ const GONE: f64 = 1.5;
 const LEAVES_WITHIN: Duration = Duration::from_millis(55);
 
 /// One Interest, or several for the same name.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+#[derive(Clone, Debug)]
+pub(super) struct Sent {
+    pub name: Name,
+    pub selectors: Selectors,
     pub kind: Kind,
     pub nonce: Nonce,
     /// When the first Interest left, and the last.
@@ -39,6 +42,27 @@ pub(super) struct Entry {
     pub was_lost: bool,
     /// Nobody wants its Data any more, which comes all the same.
     pub is_withdrawn: bool,
+    /// An equal Interest of another token is out in its place: it is no traffic of its own.
+    pub rides: bool,
+}
+
+/// An Interest that is out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Out {
+    pub nonce: Nonce,
+    pub sent_at: Instant,
+    pub expires_at: Instant,
+}
+
+impl Sent {
+    /// Returns the Interest, if its Data may still be on the way.
+    pub(super) fn out(&self, now: Instant) -> Option<Out> {
+        (!self.is_lost && self.expires_at > now).then_some(Out {
+            nonce: self.nonce,
+            sent_at: self.sent_at,
+            expires_at: self.expires_at,
+        })
+    }
 }
 
 /// What the table looks like now. Sizes in bits, times in seconds.
@@ -57,7 +81,7 @@ pub(super) struct Survey {
 /// The table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InFlight {
-    entries: BTreeMap<Token, Entry>,
+    entries: BTreeMap<Token, Sent>,
 }
 
 impl InFlight {
@@ -65,37 +89,50 @@ impl InFlight {
         self.entries.len()
     }
 
-    pub(super) fn get(&self, token: Token) -> Option<&Entry> {
+    pub(super) fn get(&self, token: Token) -> Option<&Sent> {
         self.entries.get(&token)
     }
 
-    /// Records that the Interest of `want` left.
-    pub(super) fn insert(&mut self, now: Instant, want: &Want, nonce: Nonce, path: &Path) {
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (Token, Sent)> {
+        self.entries.into_iter()
+    }
+
+    /// Records that the Interest of `want` left at `out`, now or, for another token, before.
+    pub(super) fn insert(
+        &mut self,
+        now: Instant,
+        want: Want,
+        (out, rides): (Out, bool),
+        path: &Path,
+    ) {
         let before = self.entries.get(&want.token);
         let attempts = before.map_or(0, |before| before.attempts) + 1;
-        let first_sent_at = before.map_or(now, |before| before.first_sent_at);
+        let first_sent_at = before.map_or(out.sent_at, |before| before.first_sent_at);
         let was_lost = before.is_some_and(|before| before.is_lost || before.was_lost);
         self.entries.insert(
             want.token,
-            Entry {
+            Sent {
+                selectors: want.selectors(),
+                name: want.name,
                 kind: want.kind,
-                nonce,
+                nonce: out.nonce,
                 first_sent_at,
-                sent_at: now,
-                expires_at: now + want.lifetime,
+                sent_at: out.sent_at,
+                expires_at: out.expires_at,
                 available_at: want.available_at,
-                ideal: path.ideal(now, now, want.available_at),
+                ideal: path.ideal(now, out.sent_at, want.available_at),
                 size: want.size,
                 attempts,
                 is_lost: false,
                 was_lost,
                 is_withdrawn: false,
+                rides,
             },
         );
     }
 
     /// Returns when the Interest left that Data answers which comes now: too soon for the last one, it is an earlier one's.
-    pub(super) fn answered(entry: &Entry, now: Instant, path: &Path) -> Instant {
+    pub(super) fn answered(entry: &Sent, now: Instant, path: &Path) -> Instant {
         match now.since(entry.sent_at) < path.round_trip(now) {
             true => entry.first_sent_at,
             false => entry.sent_at,
@@ -106,7 +143,7 @@ impl InFlight {
     /// when it was requested again.
     /// `answered_at`: when the Interest left that it answers.
     pub(super) fn shows_loss(
-        entry: &Entry,
+        entry: &Sent,
         answered_at: Instant,
         now: Instant,
         path: &Path,
@@ -118,42 +155,26 @@ impl InFlight {
             && answered_at == entry.sent_at
     }
 
-    pub(super) fn remove(&mut self, token: Token) -> Option<Entry> {
+    pub(super) fn remove(&mut self, token: Token) -> Option<Sent> {
         self.entries.remove(&token)
     }
 
-    /// Records that nobody wants `token` any more.
-    pub(super) fn withdraw(&mut self, token: Token) {
-        if let Some(entry) = self.entries.get_mut(&token) {
+    /// Records that nobody wants `tokens` any more.
+    pub(super) fn withdraw(&mut self, tokens: &Tokens) {
+        for (_, entry) in self.entries.range_mut(tokens.clone()) {
             entry.is_withdrawn = true;
         }
     }
 
-    /// The same for all of `group`.
-    pub(super) fn withdraw_group(&mut self, group: Group) {
-        let range = self.entries.range_mut(first(group)..);
-        for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
-            entry.is_withdrawn = true;
-        }
-    }
-
-    /// The same for all of `client`.
-    pub(super) fn withdraw_client(&mut self, client: Client) {
-        for (token, entry) in &mut self.entries {
-            entry.is_withdrawn |= token.client == client;
-        }
-    }
-
-    /// Sets when the sample of `group` could be here.
+    /// Sets when `tokens` could be here.
     pub(super) fn revise(
         &mut self,
-        group: Group,
+        tokens: &Tokens,
         available_at: Instant,
         now: Instant,
         path: &Path,
     ) {
-        let range = self.entries.range_mut(first(group)..);
-        for (_, entry) in range.take_while(|(token, _)| token.group() == group) {
+        for (_, entry) in self.entries.range_mut(tokens.clone()) {
             entry.available_at = Some(available_at);
             entry.ideal = path.ideal(now, entry.sent_at, Some(available_at));
         }
@@ -175,7 +196,7 @@ impl InFlight {
         let live = self
             .entries
             .values()
-            .filter(|entry| !entry.is_lost && entry.ideal >= since);
+            .filter(|entry| !entry.is_lost && !entry.rides && entry.ideal >= since);
         for entry in live {
             let bits = entry.size.as_bits() as f64;
             if entry.ideal <= now {
@@ -191,8 +212,9 @@ impl InFlight {
         survey
     }
 
-    /// Returns what is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come.
-    pub(super) fn scan(&mut self, now: Instant, path: &Path) -> Vec<Token> {
+    /// Returns what is lost by now and was not before. What has expired is forgotten, and so is what was withdrawn and does not come;
+    /// `late` keeps the names of what nobody withdrew.
+    pub(super) fn scan(&mut self, now: Instant, path: &Path, late: &mut Late) -> Vec<Token> {
         let queue = path.queue_max(now, Duration::from_millis(100));
         let tolerance = queue + SLACK + path.jitter();
         let flows = path.is_flowing_now(now);
@@ -209,7 +231,11 @@ impl InFlight {
                     }
                 }
             }
-            entry.expires_at > now && !(entry.is_withdrawn && entry.is_lost)
+            let stays = entry.expires_at > now && !(entry.is_withdrawn && entry.is_lost);
+            if !stays && !entry.is_withdrawn {
+                late.insert(*token, core::mem::take(&mut entry.name));
+            }
+            stays
         });
         lost
     }
@@ -218,19 +244,5 @@ impl InFlight {
     pub(super) fn next_ideal(&self) -> Option<Instant> {
         let live = self.entries.values().filter(|entry| !entry.is_lost);
         live.map(|entry| entry.ideal).min()
-    }
-}
-
-/// Returns the least token of `group`.
-pub(super) fn first(group: Group) -> Token {
-    use crate::names::{SegmentId, SegmentKind};
-    Token {
-        client: group.client,
-        segment: SegmentId {
-            class: group.class,
-            sequence: group.sequence,
-            kind: SegmentKind::Data,
-            index: 0,
-        },
     }
 }

@@ -1,7 +1,7 @@
 //! The path from one watcher to whoever answers it, and everything that is requested over it.
 //!
 //! ```text
-//!  consumers ──want──▶ Requester ─────────────Interests────────────▶ network
+//!  consumers ──want──▶ Uplink ─────────────Interests────────────▶ network
 //!      ▲                 │  queue by urgency · in flight · budget        │
 //!      │                 ▼                                              │
 //!      └──answers──── Path: queueing, capacity, cross traffic, loss ◀──Data
@@ -21,13 +21,14 @@ mod delay;
 mod history;
 mod in_flight;
 mod measure;
+mod names;
 mod nonces;
 mod numbered;
 mod objects;
 mod queue;
-mod requester;
 #[cfg(test)]
 mod tests;
+mod uplink;
 mod want;
 
 pub use crate::feedback::{Feedback, Received, Source};
@@ -39,5 +40,5 @@ pub use numbered::{
     SegmentProgress, Unanswered,
 };
 pub use objects::{Object, Retry};
-pub use requester::{Requester, RequesterConfig, RequesterCounters};
-pub use want::{Answer, Client, Event, Group, Kind, Limit, Token, Want};
+pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
+pub use want::{Answer, ClientId, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want};

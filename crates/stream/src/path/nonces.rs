@@ -3,7 +3,7 @@
 use namecast_packet::Nonce;
 use namecast_units::Random;
 
-/// The Nonces of one requester.
+/// The Nonces of one uplink.
 #[derive(Clone, Debug)]
 pub(super) struct Nonces(Random);
 

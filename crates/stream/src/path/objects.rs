@@ -2,14 +2,16 @@
 //!
 //! They are never paced, and their Data tells nothing of the path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use core::time::Duration;
 
-use namecast_packet::{InterestBuilder, Name};
+use namecast_packet::{Interest, InterestBuilder, Name, Nonce};
 use namecast_units::Instant;
 
-use super::want::{Client, Group, Token};
+use super::in_flight::Out;
+use super::queue::count_down;
+use super::want::{ClientId, Selectors, Token, Tokens};
 
 /// Lifetime of Interests: what they request exists.
 const LIFETIME: Duration = Duration::from_secs(1);
@@ -51,17 +53,48 @@ impl Object {
 }
 
 #[derive(Clone, Debug)]
-struct Pending {
+pub(super) struct Pending {
     object: Object,
     /// Interests that left.
-    attempts: u32,
+    pub attempts: u32,
     due_at: Option<Instant>,
+    /// The last of them, and when it left, for this token or for another one.
+    sent: Option<(Interest, Instant)>,
+    /// It left for this token, and its Data may be on the way.
+    is_out: bool,
+}
+
+impl Pending {
+    /// Returns the name that is requested.
+    pub(super) fn name(&self) -> Option<&Name> {
+        self.sent.as_ref().map(|(interest, _)| interest.name())
+    }
+
+    /// Returns when the last Interest left, for this token or for another one.
+    pub(super) fn sent_at(&self) -> Option<Instant> {
+        self.sent.as_ref().map(|(_, sent_at)| *sent_at)
+    }
+
+    /// Returns the Interest, if it is like `selectors` and its Data may be on the way.
+    pub(super) fn out(&self, now: Instant, selectors: &Selectors) -> Option<Out> {
+        let (interest, sent_at) = self.sent.as_ref().filter(|_| self.is_out)?;
+        let expires_at = *sent_at + LIFETIME;
+        let is_like = expires_at > now && Selectors::of(interest) == *selectors;
+        Some(Out {
+            nonce: interest.nonce().filter(|_| is_like)?,
+            sent_at: *sent_at,
+            expires_at,
+        })
+    }
 }
 
 /// Those that did not come yet. Whoever requests them bounds their number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Objects {
     pending: BTreeMap<Token, Pending>,
+    of_clients: BTreeMap<ClientId, usize>,
+    /// Those that longer names answer.
+    prefixes: BTreeSet<Token>,
 }
 
 impl Objects {
@@ -70,21 +103,32 @@ impl Objects {
         let pending = Pending {
             attempts: 0,
             due_at: None,
+            sent: None,
+            is_out: false,
             object,
         };
-        self.pending.insert(pending.object.token, pending).is_some()
+        let token = pending.object.token;
+        let is_again = self.pending.insert(token, pending).is_some();
+        *self.of_clients.entry(token.client).or_default() += usize::from(!is_again);
+        is_again
     }
 
     pub(super) fn remove(&mut self, token: Token) {
-        self.pending.remove(&token);
+        self.prefixes.remove(&token);
+        if self.pending.remove(&token).is_some() {
+            count_down(&mut self.of_clients, token.client);
+        }
     }
 
-    pub(super) fn remove_group(&mut self, group: Group) {
-        self.pending.retain(|token, _| token.group() != group);
+    pub(super) fn remove_all(&mut self, tokens: &Tokens) {
+        let gone = self.pending.range(tokens.clone()).map(|(token, _)| *token);
+        for token in gone.collect::<Vec<_>>() {
+            self.remove(token);
+        }
     }
 
-    pub(super) fn remove_client(&mut self, client: Client) {
-        self.pending.retain(|token, _| token.client != client);
+    pub(super) fn get(&self, token: Token) -> Option<&Pending> {
+        self.pending.get(&token)
     }
 
     /// Lets no cache answer `token` from now on.
@@ -106,19 +150,60 @@ impl Objects {
     pub(super) fn restart(&mut self, now: Instant) {
         for pending in self.pending.values_mut() {
             pending.attempts = 0;
+            pending.is_out = false;
             pending.due_at = pending.due_at.map(|_| now);
         }
     }
 
-    pub(super) fn attempts(&self, token: Token) -> u32 {
-        self.pending
-            .get(&token)
-            .map_or(0, |pending| pending.attempts)
+    pub(super) fn count(&self, client: ClientId) -> usize {
+        self.of_clients.get(&client).copied().unwrap_or(0)
     }
 
-    pub(super) fn count(&self, client: Client) -> usize {
-        let tokens = self.pending.keys();
-        tokens.filter(|token| token.client == client).count()
+    pub(super) fn len(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Returns the tokens that `name` answers as it is longer than theirs.
+    pub(super) fn prefixes_of(&self, name: &Name) -> impl Iterator<Item = Token> {
+        let is_longer = move |of: &Name| of.is_prefix_of(name) && of != name;
+        let is_answered = move |pending: &Pending| pending.name().is_some_and(is_longer);
+        let prefixes = self.prefixes.iter().copied();
+        prefixes.filter(move |token| self.get(*token).is_some_and(is_answered))
+    }
+
+    /// Records that `interest` is out since `sent_at`, for `token` itself or, if it `rides`, for another one.
+    pub(super) fn on_sent(
+        &mut self,
+        token: Token,
+        (interest, sent_at): (Interest, Instant),
+        rides: bool,
+    ) {
+        if let Some(pending) = self.pending.get_mut(&token) {
+            if interest.can_be_prefix() {
+                self.prefixes.insert(token);
+            } else {
+                self.prefixes.remove(&token);
+            }
+            pending.sent = Some((interest, sent_at));
+            pending.is_out = !rides;
+        }
+    }
+
+    /// Takes the Interest for `token` for answered. Returns when it left; `None`: no object is requested for it.
+    pub(super) fn on_answer(&mut self, token: Token) -> Option<Option<Instant>> {
+        let pending = self.pending.get_mut(&token)?;
+        pending.is_out = false;
+        Some(pending.sent_at())
+    }
+
+    /// Expects no Data any more for the Interest that had `nonce`.
+    pub(super) fn on_nack(&mut self, token: Token, nonce: Option<Nonce>) {
+        if let Some(pending) = self.pending.get_mut(&token)
+            && let Some((interest, _)) = &pending.sent
+            && interest.nonce() == nonce
+        {
+            pending.is_out = false;
+        }
     }
 
     /// Returns what is to be requested again.

@@ -1,11 +1,10 @@
 //! What is wanted and has not left.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::{BTreeMap, Entry};
 
 use namecast_units::Instant;
 
-use super::in_flight::first;
-use super::want::{Client, Group, Kind, Token, Want};
+use super::want::{ClientId, Kind, Token, Tokens, Want};
 
 /// Order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,6 +34,7 @@ type Key = (Rank, Instant, u64);
 pub(super) struct Queue {
     wants: BTreeMap<Key, Want>,
     keys: BTreeMap<Token, Key>,
+    of_clients: BTreeMap<ClientId, usize>,
     count: u64,
 }
 
@@ -47,6 +47,15 @@ impl Queue {
         self.wants.is_empty()
     }
 
+    /// Returns the number of wants of `client`.
+    pub(super) fn count_of(&self, client: ClientId) -> usize {
+        self.of_clients.get(&client).copied().unwrap_or(0)
+    }
+
+    pub(super) fn get(&self, token: Token) -> Option<&Want> {
+        self.wants.get(self.keys.get(&token)?)
+    }
+
     /// Adds a want, in place of an earlier one of the same token.
     pub(super) fn insert(&mut self, now: Instant, want: Want) {
         self.remove(want.token);
@@ -56,12 +65,14 @@ impl Queue {
             want.available_at.unwrap_or(now),
             self.count,
         );
+        *self.of_clients.entry(want.token.client).or_default() += 1;
         self.keys.insert(want.token, key);
         self.wants.insert(key, want);
     }
 
     pub(super) fn remove(&mut self, token: Token) -> Option<Want> {
         let key = self.keys.remove(&token)?;
+        count_down(&mut self.of_clients, token.client);
         self.wants.remove(&key)
     }
 
@@ -77,25 +88,17 @@ impl Queue {
         wants.map(|(_, want)| want)
     }
 
-    pub(super) fn remove_group(&mut self, group: Group) {
-        let of_group = self.keys.range(first(group)..);
-        let of_group = of_group.take_while(|(token, _)| token.group() == group);
-        let gone: Vec<Token> = of_group.map(|(token, _)| *token).collect();
-        for token in gone {
+    pub(super) fn remove_all(&mut self, tokens: &Tokens) {
+        let gone = self.keys.range(tokens.clone()).map(|(token, _)| *token);
+        for token in gone.collect::<Vec<_>>() {
             self.remove(token);
         }
     }
 
-    pub(super) fn remove_client(&mut self, client: Client) {
-        self.keys.retain(|token, _| token.client != client);
-        self.wants.retain(|_, want| want.token.client != client);
-    }
-
-    /// Sets when the sample of `group` could be here. If that is sooner than was thought, it goes before what comes later; else its
+    /// Sets when `tokens` could be here. If that is sooner than was thought, it goes before what comes later; else its
     /// place in the order stays.
-    pub(super) fn revise(&mut self, group: Group, available_at: Instant) {
-        let of_group = self.keys.range_mut(first(group)..);
-        for (_, key) in of_group.take_while(|(token, _)| token.group() == group) {
+    pub(super) fn revise(&mut self, tokens: &Tokens, available_at: Instant) {
+        for (_, key) in self.keys.range_mut(tokens.clone()) {
             let Some(mut want) = self.wants.remove(key) else {
                 continue;
             };
@@ -134,5 +137,15 @@ impl Queue {
     /// Returns whether anything waits that is paced.
     pub(super) fn has_paced(&self) -> bool {
         self.wants.keys().any(|(rank, ..)| *rank != Rank::Sound)
+    }
+}
+
+/// Takes one from the count of `client`. None is kept of zero.
+pub(super) fn count_down(counts: &mut BTreeMap<ClientId, usize>, client: ClientId) {
+    if let Entry::Occupied(mut count) = counts.entry(client) {
+        *count.get_mut() -= 1;
+        if *count.get() == 0 {
+            count.remove();
+        }
     }
 }

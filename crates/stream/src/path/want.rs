@@ -1,50 +1,75 @@
 //! What consumers want, and what they hear of it.
 
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
+use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, Name, Nonce};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-use crate::names::{SampleClass, SegmentId};
+use crate::names::{SampleClass, SegmentId, SegmentKind};
 
-/// Whoever wants something: a consumer of one rung, or what fetches metadata, certificate and catalogue.
-pub type Client = u32;
+use super::objects::Object;
 
-/// One segment of one client's, or another object.
+/// Number of a client, drawn by its uplink: a consumer of one rung, or what fetches certificates, catalogues, objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClientId(pub(crate) u32);
+
+impl ClientId {
+    /// Segment `segment` of this client's.
+    pub const fn token(self, segment: SegmentId) -> Token {
+        Token {
+            client: self,
+            segment,
+        }
+    }
+
+    /// Object `number` of this client's that is no segment. No rung has so many samples.
+    pub const fn object(self, number: u64) -> Token {
+        let mut segment = SegmentId::lead(SampleClass::Key, u64::MAX);
+        segment.index = number;
+        self.token(segment)
+    }
+
+    /// All tokens of this client's.
+    pub const fn tokens(self) -> Tokens {
+        let first = self.sample(SampleClass::Key, 0);
+        let last = self.sample(SampleClass::Delta, u64::MAX);
+        *first.start()..=*last.end()
+    }
+
+    /// All tokens of this client's sample `sequence`.
+    pub const fn sample(self, class: SampleClass, sequence: u64) -> Tokens {
+        let first = SegmentId::lead(class, sequence);
+        let last = SegmentId {
+            kind: SegmentKind::InterFrame,
+            index: u64::MAX,
+            ..first
+        };
+        self.token(first)..=self.token(last)
+    }
+}
+
+/// What is withdrawn and revised together: one token, a sample's, or a client's.
+pub type Tokens = RangeInclusive<Token>;
+
+/// One segment of one client's, or another object. The client is the uplink's number, so tokens of two clients never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token {
     /// Who wants it.
-    pub client: Client,
-    /// What it is.
+    pub client: ClientId,
+    /// What it is to the client.
     pub segment: SegmentId,
 }
 
-/// One sample of one client's: what is withdrawn and revised together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Group {
-    /// Who wants it.
-    pub client: Client,
-    /// Its class.
-    pub class: SampleClass,
-    /// Its number in that class.
-    pub sequence: u64,
-}
-
 impl Token {
-    /// Object `number` of `client` that is no segment. No rung has so many samples.
-    pub const fn object(client: Client, number: u64) -> Self {
-        let mut segment = SegmentId::lead(SampleClass::Key, u64::MAX);
-        segment.index = number;
-        Self { client, segment }
-    }
+    /// The least token of any.
+    pub(super) const FIRST: Self = *ClientId(0).tokens().start();
 
-    /// Returns the sample that it is of.
-    pub const fn group(&self) -> Group {
-        Group {
-            client: self.client,
-            class: self.segment.class,
-            sequence: self.segment.sequence,
-        }
+    /// Returns the tokens of the sample that it is of.
+    pub const fn sample(&self) -> Tokens {
+        self.client
+            .sample(self.segment.class, self.segment.sequence)
     }
 }
 
@@ -83,8 +108,6 @@ pub struct Want {
     pub lifetime: Duration,
     /// Whether caches may not answer with what they have had for long.
     pub must_be_fresh: bool,
-    /// Whether a longer name may answer.
-    pub can_be_prefix: bool,
     /// Face whose last answer was bad.
     pub avoid_face: Option<u64>,
     /// How urgent it is.
@@ -110,7 +133,32 @@ pub struct Limit {
     pub packet_size: ByteSize,
 }
 
-/// Something a requester wants done or known.
+/// Something a client wants of its uplink, which it does not know: whoever has both passes it on.
+#[derive(Clone, Debug)]
+pub enum Request {
+    /// Something to request as soon as the budget allows, or again if it was requested before.
+    Want(Want),
+    /// An object to request at once.
+    Object(Object),
+    /// What was wanted does not exist, or the object came.
+    Forget(Token),
+    /// The Data that came for it is not what was requested.
+    Reject(Token),
+    /// An object to request again at this time, if that is sooner than it would be.
+    Hasten(Token, Instant),
+    /// Its Interest came back.
+    TakeBack(Nacked, NackReason),
+    /// What is wanted for these is of no use any more. If an Interest is out, its Data comes all the same, and tells of the path.
+    Withdraw(Tokens),
+    /// When these could be here at the earliest is known now: their sample's lead has told.
+    Revise(Tokens, Instant),
+    /// Verified Data has shown the round trip to the producer.
+    RoundTrip(Duration),
+    /// The client's Data is bounded by a rate of its own; `None` ends that.
+    Limit(ClientId, Option<Limit>),
+}
+
+/// Something an uplink wants done or known.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// An Interest to send.
@@ -139,13 +187,52 @@ pub enum Event {
     PathShrank,
 }
 
-/// What was known of an Interest that is answered now.
+/// A want, or an object, that Data answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Whose it is.
     pub token: Token,
-    /// How urgent it was.
-    pub kind: Kind,
-    /// When the Interest left, the last time.
-    pub sent_at: Instant,
+    /// When the Interest left, the last time; `None`: it is not out any more, or did not leave.
+    pub sent_at: Option<Instant>,
+}
+
+/// A want, or an object, whose Interest came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nacked {
+    /// Whose it is.
+    pub token: Token,
+    /// Whether no later Interest is out for it.
+    pub is_latest: bool,
+    /// Interests that left for it, if it is an object.
+    pub attempts: u32,
+}
+
+/// What must be equal besides the name for one Interest to stand for another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Selectors {
+    pub can_be_prefix: bool,
+    pub must_be_fresh: bool,
+    pub forwarding_hint: Vec<Name>,
+}
+
+impl Selectors {
+    /// Those of `interest`.
+    pub(super) fn of(interest: &Interest) -> Self {
+        Self {
+            can_be_prefix: interest.can_be_prefix(),
+            must_be_fresh: interest.must_be_fresh(),
+            forwarding_hint: interest.forwarding_hint().to_vec(),
+        }
+    }
+}
+
+impl Want {
+    /// Returns those of its Interest.
+    pub(super) const fn selectors(&self) -> Selectors {
+        Selectors {
+            can_be_prefix: false,
+            must_be_fresh: self.must_be_fresh,
+            forwarding_hint: Vec::new(),
+        }
+    }
 }

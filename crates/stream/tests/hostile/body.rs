@@ -15,7 +15,7 @@ use namecast_packet::{Data, Digests, Interest, KeyLocator, PacketDigest, lp::Nac
 use namecast_stream::consumer::{
     Config, Consumer, Counters, Delivery, Playout, Shown, Source, StartAt,
 };
-use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
+use namecast_stream::path::{Budget, LiveConfig, Uplink, UplinkConfig};
 use namecast_stream::producer::{Arrival, RungConfig, RungId};
 use namecast_stream::rate::RateControl;
 use namecast_stream::{
@@ -63,7 +63,7 @@ fn signer() -> HmacSigner {
     HmacSigner::new(b"key", locator)
 }
 
-/// A consumer with its requester, the producer whose stream it pulls, and what is between them.
+/// A consumer with its uplink, the producer whose stream it pulls, and what is between them.
 struct Scene {
     now: Instant,
     /// Added to the producer's clock, in microseconds.
@@ -82,7 +82,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(bounds: RequesterConfig, budget: Budget) -> Self {
+    fn new(bounds: UplinkConfig, budget: Budget) -> Self {
         let names = StreamNames::new("/demo".parse().expect("a name"));
         let mut producer = Producer::new(
             names.root().clone(),
@@ -115,7 +115,8 @@ impl Scene {
             max_unverified: 64,
             ..Config::default()
         };
-        let mut consumer = Consumer::new(&config.clone(), source, 1);
+        let mut uplink = Uplink::new(bounds, budget);
+        let mut consumer = Consumer::new(&config.clone(), source, uplink.new_client());
         let playout = Playout {
             wall_at_zero: WALL,
             base: None,
@@ -125,7 +126,7 @@ impl Scene {
         Self {
             now: Instant::ZERO,
             skew: 0,
-            single: Single::new(consumer, Requester::new(bounds, budget)),
+            single: Single::new(consumer, uplink),
             config,
             producer,
             rung,
@@ -450,12 +451,12 @@ impl Scene {
 /// path seems like. Returns what the consumer counted the second time.
 pub(crate) fn consumer(octets: &[u8]) -> Counters {
     let live = Budget::live(LiveConfig::default());
-    play(octets, Scene::new(RequesterConfig::default(), live));
+    play(octets, Scene::new(UplinkConfig::default(), live));
     let unlimited = Budget::controller(RateControl::Unlimited.build(Instant::ZERO));
-    let bounds = RequesterConfig {
+    let bounds = UplinkConfig {
         max_attempts: u32::MAX,
         max_repairs: f64::INFINITY,
-        ..RequesterConfig::default()
+        ..UplinkConfig::default()
     };
     play(octets, Scene::new(bounds, unlimited))
 }

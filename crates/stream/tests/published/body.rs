@@ -14,7 +14,7 @@ use namecast_packet::{Interest, Name};
 use namecast_stream::consumer::{Config, Consumer, Playout, Source, StartAt};
 use namecast_stream::index::TimeIndex;
 use namecast_stream::metadata::MAX_LATEST;
-use namecast_stream::path::{Budget, LiveConfig, Requester, RequesterConfig};
+use namecast_stream::path::{Budget, LiveConfig, Uplink, UplinkConfig};
 use namecast_stream::{
     Catalogue, CatalogueError, Latest, Metadata, NewestSample, Rung, RungNames, SampleClass,
     SegmentId, StreamInfo, StreamNames,
@@ -163,7 +163,9 @@ fn together(octets: &[u8]) {
 fn play(source: Source, latest: Option<Latest>) {
     let config = Config::default();
     let (max_outstanding, prefix) = (config.max_outstanding, source.names.prefix().clone());
-    let mut consumer = Consumer::new(&config, source, 1);
+    let live = Budget::live(LiveConfig::default());
+    let mut uplink = Uplink::new(UplinkConfig::default(), live);
+    let mut consumer = Consumer::new(&config, source, uplink.new_client());
     let mut now = Instant::ZERO;
     let playout = Playout {
         wall_at_zero: WALL,
@@ -181,8 +183,7 @@ fn play(source: Source, latest: Option<Latest>) {
         next_delta: None,
     });
     consumer.start(now, &latest, StartAt::NewestKey);
-    let live = Budget::live(LiveConfig::default());
-    let mut single = Single::new(consumer, Requester::new(RequesterConfig::default(), live));
+    let mut single = Single::new(consumer, uplink);
     single.handle_timeout(now);
     for step in 0..STEPS {
         if step == STEPS / 2 {

@@ -1,4 +1,4 @@
-//! A consumer that has a requester, and so a path, to itself.
+//! A consumer that has an uplink, and so a path, to itself.
 
 #![allow(dead_code, reason = "each test that includes this uses a part of it")]
 
@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest};
 use namecast_stream::consumer::{Consumer, Delivery, Output, Sample};
-use namecast_stream::path::{Event, Received, Requester};
-use namecast_units::{ByteSize, Instant};
+use namecast_stream::path::{Event, Uplink};
+use namecast_units::Instant;
 
 /// Something a single consumer wants done.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub(crate) enum SingleOutput {
     Discontinuity,
 }
 
-/// One consumer and its requester.
+/// One consumer and its uplink.
 ///
 /// A plain value: give it Data, Nacks and the time, and after each call take everything from
 /// [`poll_output`](Self::poll_output). Whatever else is done with the consumer takes effect with the next
@@ -30,62 +30,59 @@ pub(crate) enum SingleOutput {
 pub(crate) struct Single {
     /// The consumer.
     pub(crate) consumer: Consumer,
-    requester: Requester,
+    uplink: Uplink,
     outputs: VecDeque<SingleOutput>,
 }
 
 impl Single {
-    /// Lets `requester` send what `consumer` wants.
-    pub(crate) fn new(consumer: Consumer, mut requester: Requester) -> Self {
-        requester.set_need(consumer.source().bitrate_with_parity());
+    /// Lets `uplink`, which drew the number of `consumer`, send what it wants.
+    pub(crate) fn new(consumer: Consumer, mut uplink: Uplink) -> Self {
+        uplink.set_need(consumer.source().bitrate_with_parity());
         Self {
             consumer,
-            requester,
+            uplink,
             outputs: VecDeque::new(),
         }
     }
 
     /// Returns what sends Interests.
-    pub(crate) const fn requester(&self) -> &Requester {
-        &self.requester
+    pub(crate) const fn uplink(&self) -> &Uplink {
+        &self.uplink
     }
 
-    /// Takes one Data packet. Returns whether its name is one of the consumer's.
+    /// Takes one Data packet. Returns whether it was requested.
     pub(crate) fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let Some(token) = self.consumer.token_of(data.name()) else {
+        let received = delivery.received(data);
+        self.uplink.handle_data(now, data.name(), &received);
+        let Some(answer) = self.uplink.poll_answer() else {
             return false;
         };
-        let received = Received {
-            size: ByteSize::of(data.wire()),
-            congestion_marked: delivery.congestion_marked,
-            feedback: delivery.feedback,
-        };
-        self.requester.handle_data(now, token, &received);
-        self.consumer.handle_data(now, data, delivery);
+        let segment = answer.token.segment;
+        self.consumer.handle_data(now, segment, data, delivery);
         self.settle(now);
         true
     }
 
-    /// Takes an Interest that came back. Returns whether its name is one of the consumer's.
+    /// Takes an Interest that came back. Returns whether it is the consumer's.
     pub(crate) fn handle_nack(
         &mut self,
         now: Instant,
         interest: &Interest,
         reason: NackReason,
     ) -> bool {
-        let Some(token) = self.consumer.token_of(interest.name()) else {
-            return false;
-        };
-        self.requester
-            .handle_nack(now, token, interest.nonce(), reason);
-        self.consumer.handle_nack(now, interest, reason);
+        let nacked = self.uplink.handle_nack(interest);
+        for nacked in &nacked {
+            self.uplink.take_back(now, *nacked, reason);
+            let nack = (interest.nonce(), reason);
+            self.consumer.handle_nack(now, nacked.token.segment, nack);
+        }
         self.settle(now);
-        true
+        !nacked.is_empty()
     }
 
     /// The transport came back: everything that is out is requested again.
     pub(crate) fn handle_link_change(&mut self, now: Instant) {
-        self.requester.handle_link_change();
+        self.uplink.handle_link_change();
         self.consumer.handle_link_change(now);
         self.settle(now);
     }
@@ -98,7 +95,7 @@ impl Single {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        let both = [self.consumer.poll_timeout(), self.requester.poll_timeout()];
+        let both = [self.consumer.poll_timeout(), self.uplink.poll_timeout()];
         both.into_iter().flatten().min()
     }
 
@@ -108,26 +105,25 @@ impl Single {
     }
 
     fn settle(&mut self, now: Instant) {
-        let client = self.consumer.client();
         while let Some(output) = self.consumer.poll_output() {
-            match output.carry_out(now, client, &mut self.requester) {
-                Some(Output::Sample(sample)) => {
-                    self.outputs.push_back(SingleOutput::Sample(sample));
+            let output = match output {
+                Output::Request(request) => {
+                    self.uplink.carry_out(now, request);
+                    continue;
                 }
-                Some(Output::Discontinuity) => {
-                    self.outputs.push_back(SingleOutput::Discontinuity);
-                }
-                _ => {}
-            }
+                Output::Sample(sample) => SingleOutput::Sample(sample),
+                Output::Discontinuity => SingleOutput::Discontinuity,
+            };
+            self.outputs.push_back(output);
         }
-        self.requester.handle_timeout(now);
-        while let Some(event) = self.requester.poll_event() {
+        self.uplink.handle_timeout(now);
+        while let Some(event) = self.uplink.poll_event() {
             self.consumer.on_event(now, &event);
             if let Event::Interest { interest, .. } = event {
                 self.outputs.push_back(SingleOutput::Interest(interest));
             }
         }
-        let outlook = self.requester.path().outlook(now);
+        let outlook = self.uplink.path().outlook(now);
         self.consumer.schedule_mut().set_outlook(outlook);
     }
 }

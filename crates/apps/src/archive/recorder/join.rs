@@ -8,10 +8,9 @@ use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::{Instant, Timestamp};
 
-use super::{Event, FIRST_CLIENT, Recorded, Recorder, Rung};
+use super::{Event, Recorded, Recorder, Rung};
 use crate::discovery::{
-    Fetch, Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates,
-    metadata,
+    Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates, metadata,
 };
 
 impl Recorder {
@@ -20,11 +19,13 @@ impl Recorder {
         if self.probe_at <= now {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
-            let nonce = self.requester.want_object(now, metadata(&self.names));
-            self.probes.push(now, nonce);
+            let metadata = metadata(self.metadata, &self.names);
+            if let Some(nonce) = self.uplink.want_object(now, metadata) {
+                self.probes.push(now, nonce);
+            }
             if let Some((name, _)) = &self.unjudged {
-                let certificate = certificate(name.clone(), true, None);
-                self.requester.want_object(now, certificate);
+                let certificate = certificate(self.certificate, name.clone(), true, None);
+                self.uplink.want_object(now, certificate);
             }
         }
     }
@@ -35,23 +36,18 @@ impl Recorder {
         self.probe_at = self.probe_at.min(earliest.map_or(now, |at| at.max(now)));
     }
 
-    /// Takes Data that is no segment. Returns whether it was requested.
-    pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
-        if self.names.metadata().is_prefix_of(data.name()) {
+    /// Takes Data that is no segment of a rung. Returns whether it is of use.
+    pub(super) fn on_object(&mut self, now: Instant, token: Token, data: &Data) -> bool {
+        if token == self.metadata {
             self.on_metadata(now, data);
-            return true;
-        }
-        let certificate = self.unjudged.as_ref();
-        if certificate.is_some_and(|(name, _)| name.is_prefix_of(data.name())) {
+        } else if token == self.certificate && self.unjudged.is_some() {
             self.on_certificate(now, data);
-            return true;
+        } else if self.catalogues.has_requested(token) {
+            self.on_catalogue_segment(now, token.segment.index, data);
+        } else {
+            return false;
         }
-        let fetch = self.fetch.as_ref();
-        let token = fetch.and_then(|fetch| fetch.token_of(data.name()));
-        if let Some(token) = token {
-            self.on_catalogue_segment(now, token, data);
-        }
-        token.is_some()
+        true
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) {
@@ -83,12 +79,11 @@ impl Recorder {
             replaces: None,
         });
         let known = self.catalogue.as_ref().map(|(name, _)| name);
-        let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
         let name = &metadata.catalogue_name;
         if known == Some(name) {
             self.take_latest(&metadata.latest);
-        } else if fetching != Some(name) && self.names.root().is_prefix_of(name) {
-            self.fetch = Some(Fetch::begin(now, name.detached(), &mut self.requester));
+        } else if self.catalogues.fetching() != Some(name) && self.names.root().is_prefix_of(name) {
+            self.catalogues.begin(name.detached());
         }
     }
 
@@ -102,8 +97,8 @@ impl Recorder {
             .as_ref()
             .is_none_or(|(asked, _)| *asked != name)
         {
-            let certificate = certificate(name.clone(), false, None);
-            self.requester.want_object(now, certificate);
+            let certificate = certificate(self.certificate, name.clone(), false, None);
+            self.uplink.want_object(now, certificate);
             self.unjudged = Some((name, metadata.clone()));
         }
     }
@@ -144,20 +139,20 @@ impl Recorder {
         self.on_metadata(now, &metadata);
     }
 
-    fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
+    fn on_catalogue_segment(&mut self, now: Instant, number: u64, data: &Data) {
         let verified = self
             .key
             .as_ref()
             .is_some_and(|key| data.verify(&**key).is_ok());
         if !verified {
             self.counters.verification_failures += 1;
-            self.requester.reject(token);
+            self.catalogues.reject(number);
             return;
         }
-        let Some(mut fetch) = self.fetch.take() else {
+        let Some(name) = self.catalogues.fetching().cloned() else {
             return;
         };
-        let progress = fetch.take(now, token, data, &mut self.requester);
+        let progress = self.catalogues.handle_answer(number, data);
         if progress != Progress::TooLarge {
             let catalogues = self.names.root().builder();
             let catalogues = catalogues.generic(namecast_stream::names::CATALOGUE);
@@ -171,13 +166,13 @@ impl Recorder {
                 self.push(Recorded::Event(Event::BadCatalogue("too large".to_owned())));
             }
             Progress::Whole(content) => match Catalogue::decode(&content) {
-                Ok(catalogue) => self.install(now, fetch.catalogue_name, catalogue),
+                Ok(catalogue) => self.install(now, name, catalogue),
                 Err(error) => {
                     let event = Event::BadCatalogue(error.to_string());
                     self.push(Recorded::Event(event));
                 }
             },
-            Progress::Partial => self.fetch = Some(fetch),
+            Progress::Partial => {}
         }
     }
 
@@ -185,7 +180,7 @@ impl Recorder {
     fn install(&mut self, now: Instant, name: Name, catalogue: Catalogue) {
         for rung in &mut self.rungs {
             rung.sequences.iter_mut().for_each(super::Sequence::end);
-            self.requester.withdraw_client(rung.client);
+            self.uplink.withdraw(&rung.client.tokens());
         }
         self.drain();
         let began = Timestamp::from_micros(catalogue.version);
@@ -193,10 +188,9 @@ impl Recorder {
             .streams
             .iter()
             .flat_map(|stream| stream.rungs.iter().map(move |rung| (stream, rung)))
-            .zip(FIRST_CLIENT..)
-            .map(|((stream, rung), client)| {
+            .map(|(stream, rung)| {
                 let names = self.names.rung(&stream.name, &rung.name);
-                Rung::new(client, names, rung, began)
+                Rung::new(self.uplink.new_client(), names, rung, began)
             })
             .collect();
         let version = catalogue.version;

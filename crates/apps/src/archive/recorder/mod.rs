@@ -20,17 +20,14 @@ use bytes::Bytes;
 use namecast_packet::signature::PublicKey;
 use namecast_packet::{Data, Interest, Name, Packet};
 use namecast_stream::path::{
-    self, Budget, Client, LiveConfig, Object, Requester, RequesterConfig, Retry, Token,
+    self, Budget, ClientId, LiveConfig, Object, Received, Retry, Token, Uplink, UplinkConfig,
 };
 use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
-use namecast_units::{Instant, Timestamp};
+use namecast_units::{ByteSize, Instant, Timestamp};
 
-use crate::discovery::{Fetch, SentProbes, Signer, Trust};
+use crate::discovery::{CatalogueFetcher, SentProbes, Signer, Trust};
 use crate::samples::{self, Limits, News, Sequence, Taken};
 use crate::{Application, Now, Output, face};
-
-/// Whoever requests the first rung. Metadata and certificate come before it.
-const FIRST_CLIENT: Client = 1;
 
 /// How to record one root. [`RecorderConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -195,7 +192,7 @@ pub struct PublisherMemory {
 /// One rung being recorded.
 #[derive(Debug)]
 struct Rung {
-    client: Client,
+    client: ClientId,
     names: RungNames,
     is_standalone: bool,
     /// Number of the publisher's first sample, key and delta.
@@ -209,7 +206,7 @@ struct Rung {
 impl Rung {
     /// A rung of a publisher that began at `began`.
     fn new(
-        client: Client,
+        client: ClientId,
         names: RungNames,
         rung: &namecast_stream::Rung,
         began: Timestamp,
@@ -236,7 +233,10 @@ impl Rung {
 pub struct Recorder {
     config: RecorderConfig,
     names: StreamNames,
-    requester: Requester,
+    uplink: Uplink,
+    /// What the uplink knows the requests for metadata and certificate by.
+    metadata: Token,
+    certificate: Token,
     probed_at: Option<Instant>,
     probe_at: Instant,
     probes: SentProbes,
@@ -244,7 +244,7 @@ pub struct Recorder {
     unjudged: Option<(Name, Data)>,
     signer: Option<Signer>,
     key: Option<Arc<PublicKey>>,
-    fetch: Option<Fetch>,
+    catalogues: CatalogueFetcher,
     catalogue: Option<(Name, Catalogue)>,
     /// When the newest metadata was made, by the publisher's clock, and when it came.
     served_at: Option<Timestamp>,
@@ -258,20 +258,24 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder that starts at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: RecorderConfig) -> Self {
-        let bounds = RequesterConfig {
+        let bounds = UplinkConfig {
             seed: config.seed,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
+        let mut uplink = Uplink::new(bounds, Budget::live(LiveConfig::default()));
+        let client = uplink.new_client();
         Self {
             names: StreamNames::new(config.root.clone()),
-            requester: Requester::new(bounds, Budget::live(LiveConfig::default())),
+            metadata: client.object(0),
+            certificate: client.object(1),
+            catalogues: CatalogueFetcher::new(uplink.new_client()),
+            uplink,
             probed_at: None,
             probe_at: Instant::ZERO,
             probes: SentProbes::default(),
             unjudged: None,
             signer: None,
             key: None,
-            fetch: None,
             catalogue: None,
             served_at: None,
             heard_at: None,
@@ -299,20 +303,17 @@ impl Recorder {
     }
 
     fn handle_data(&mut self, now: Instant, data: &Data) {
-        let known = match self.find(data.name()) {
-            Some((rung, token)) => self.on_segment(now, rung, token, data),
-            None => self.on_object(now, data),
-        };
-        self.counters.unexpected += u64::from(!known);
-    }
-
-    fn find(&self, name: &Name) -> Option<(usize, Token)> {
-        let mut rungs = self.rungs.iter().enumerate();
-        rungs.find_map(|(at, rung)| {
-            let client = rung.client;
-            let segment = rung.names.parse(name)?;
-            Some((at, Token { client, segment }))
-        })
+        let received = Received::new(ByteSize::of(data.wire()), false);
+        self.uplink.handle_data(now, data.name(), &received);
+        let mut is_of_use = false;
+        while let Some(answer) = self.uplink.poll_answer() {
+            let token = answer.token;
+            is_of_use |= match self.rungs.iter().position(|it| it.client == token.client) {
+                Some(rung) => self.on_segment(now, rung, token, data),
+                None => self.on_object(now, token, data),
+            };
+        }
+        self.counters.unexpected += u64::from(!is_of_use);
     }
 
     fn on_segment(&mut self, now: Instant, at: usize, token: Token, data: &Data) -> bool {
@@ -322,7 +323,9 @@ impl Recorder {
         let rung = &mut self.rungs[at];
         let id = token.segment;
         let (taken, lead) = rung.sequences[id.class.index()].on_data(id, data, &**key);
-        taken.report(now, token, &mut self.requester);
+        for request in taken.requests(now, token) {
+            self.uplink.carry_out(now, request);
+        }
         self.counters.verification_failures += u64::from(taken == Taken::Bad);
         let deltas = &mut rung.sequences[SampleClass::Delta.index()];
         if let Some(lead) = lead
@@ -337,8 +340,10 @@ impl Recorder {
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest) {
         self.counters.nacked += 1;
-        if let Some((_, token)) = self.find(interest.name()) {
-            samples::on_nack(now, token, &mut self.requester);
+        for nacked in self.uplink.handle_nack(interest) {
+            if self.rungs.iter().any(|it| it.client == nacked.token.client) {
+                self.uplink.carry_out(now, samples::on_nack(now, nacked));
+            }
         }
     }
 
@@ -350,8 +355,8 @@ impl Recorder {
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let requester = self.requester.poll_timeout();
-        requester.into_iter().chain([self.probe_at]).min()
+        let uplink = self.uplink.poll_timeout();
+        uplink.into_iter().chain([self.probe_at]).min()
     }
 
     /// The next thing to do or to know, until `None`.
@@ -362,7 +367,7 @@ impl Recorder {
     /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.hasten_probe(now);
-        self.requester.restart_objects(now);
+        self.uplink.restart_objects(now);
         self.handle_timeout(now);
     }
 
@@ -398,9 +403,10 @@ impl Recorder {
     }
 
     fn settle(&mut self, now: Instant) {
-        self.requester.handle_timeout(now);
+        self.carry_out(now);
+        self.uplink.handle_timeout(now);
         self.pull(now);
-        while let Some(event) = self.requester.poll_event() {
+        while let Some(event) = self.uplink.poll_event() {
             match event {
                 path::Event::Interest { interest, .. } => {
                     self.counters.interests += 1;
@@ -425,16 +431,22 @@ impl Recorder {
         }
     }
 
+    /// Does what the fetcher of catalogues wants.
+    fn carry_out(&mut self, now: Instant) {
+        while let Some(request) = self.catalogues.poll_request() {
+            self.uplink.carry_out(now, request);
+        }
+    }
+
     /// Does without what did not come.
     fn on_dropped(&mut self, now: Instant, token: Token) {
         let rung = self.rungs.iter_mut().find(|it| it.client == token.client);
         if let Some(rung) = rung {
             rung.sequences[token.segment.class.index()].give_up(token.segment.sequence);
-            self.requester.withdraw(token.group());
+            self.uplink.withdraw(&token.sample());
             self.pull(now);
         } else {
-            self.fetch = None;
-            Fetch::end(&mut self.requester);
+            self.catalogues.end();
         }
     }
 
@@ -449,7 +461,7 @@ impl Recorder {
             ..samples::RETRY
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
-        let mut out: usize = clients.map(|it| self.requester.objects_out(it)).sum();
+        let mut out: usize = clients.map(|it| self.uplink.objects_out(it)).sum();
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {
                 sequence.begin(&limits, u64::MAX);
@@ -457,8 +469,8 @@ impl Recorder {
                     out += 1;
                     let client = rung.client;
                     let interest = Interest::builder(rung.names.segment(segment));
-                    let object = Object::new(Token { client, segment }, interest, Some(retry));
-                    self.requester.want_object(now, object);
+                    let object = Object::new(client.token(segment), interest, Some(retry));
+                    self.uplink.want_object(now, object);
                 }
             }
         }

@@ -1,16 +1,22 @@
-//! The catalogue that is followed, and the one that is on its way.
+//! The catalogue that is followed, and the one that is on its way; what was shown of each run of the publisher, so that nothing is
+//! shown twice; and whether its clock was set back, so that names may come again.
+
+use std::collections::VecDeque;
+
+use core::time::Duration;
 
 use namecast_packet::{Data, Name};
-use namecast_stream::Catalogue;
-use namecast_stream::path::{Requester, Token};
-use namecast_units::Instant;
+use namecast_stream::consumer::Shown;
+use namecast_stream::path::ClientId;
+use namecast_stream::{Catalogue, StreamKind};
+use namecast_units::{Instant, Timestamp};
 
-use crate::discovery::{Fetch, Progress};
+use crate::discovery::{CatalogueFetcher, Progress};
 
 /// Catalogues of one publisher. One with the same name does not change.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Catalogues {
-    fetch: Option<Fetch>,
+    pub fetcher: CatalogueFetcher,
     current: Option<(Name, Catalogue)>,
     /// The one that was refused last.
     refused: Option<Name>,
@@ -19,10 +25,19 @@ pub(super) struct Catalogues {
 }
 
 impl Catalogues {
+    /// None yet; `client` is to fetch them.
+    pub(super) const fn new(client: ClientId) -> Self {
+        Self {
+            fetcher: CatalogueFetcher::new(client),
+            current: None,
+            refused: None,
+            is_announced: false,
+        }
+    }
+
     /// Returns whether `name` is of the one that is followed, on its way, or refused.
     pub(super) fn knows(&self, name: &Name) -> bool {
-        let fetching = self.fetch.as_ref().map(|fetch| &fetch.catalogue_name);
-        [self.name(), fetching, self.refused.as_ref()].contains(&Some(name))
+        [self.name(), self.fetcher.fetching(), self.refused.as_ref()].contains(&Some(name))
     }
 
     /// Returns the one that is followed.
@@ -35,37 +50,10 @@ impl Catalogues {
         self.current.as_ref().map(|(name, _)| name)
     }
 
-    /// Requests the catalogue `name`.
-    pub(super) fn fetch(&mut self, now: Instant, name: Name, requester: &mut Requester) {
-        self.fetch = Some(Fetch::begin(now, name, requester));
-    }
-
-    /// Requests nothing more of any catalogue.
-    pub(super) fn end_fetch(&mut self, requester: &mut Requester) {
-        self.fetch = None;
-        Fetch::end(requester);
-    }
-
-    /// Returns the segment that `name` is of, if it is still missing.
-    pub(super) fn token_of(&self, name: &Name) -> Option<Token> {
-        self.fetch.as_ref()?.token_of(name)
-    }
-
-    /// Takes segment `token`, which is verified. Returns the name of its catalogue, and what became of it.
-    pub(super) fn take(
-        &mut self,
-        now: Instant,
-        token: Token,
-        data: &Data,
-        requester: &mut Requester,
-    ) -> Option<(Name, Progress)> {
-        let fetch = self.fetch.as_mut()?;
-        let progress = fetch.take(now, token, data, requester);
-        let name = fetch.catalogue_name.clone();
-        if progress != Progress::Partial {
-            self.fetch = None;
-        }
-        Some((name, progress))
+    /// Takes segment `number`, which is verified. Returns the name of its catalogue, and what became of it.
+    pub(super) fn take(&mut self, number: u64, data: &Data) -> Option<(Name, Progress)> {
+        let name = self.fetcher.fetching()?.clone();
+        Some((name, self.fetcher.handle_answer(number, data)))
     }
 
     /// Does without the catalogue `name`, and does not look at it again.
@@ -92,26 +80,99 @@ impl Catalogues {
     }
 
     /// Drops what nobody vouches for.
-    pub(super) fn forget(&mut self, requester: &mut Requester) {
-        self.end_fetch(requester);
-        *self = Self::default();
+    pub(super) fn forget(&mut self) {
+        self.fetcher.end();
+        (self.current, self.refused) = (None, None);
+        self.is_announced = false;
+    }
+}
+
+/// Runs and streams that are remembered.
+const MAX_REMEMBERED: usize = 16;
+/// A clock that is so much behind its earlier readings was set back, or is another one.
+const SET_BACK: Duration = Duration::from_millis(100);
+/// A new run is noticed within this time after its clock was seen.
+const RECENT: Duration = Duration::from_secs(5);
+/// Longest time for which caches are passed by.
+const MAX_FRESH: Duration = Duration::from_secs(3_600);
+
+/// Runs of the publisher, each with a catalogue of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions {
+    shown: VecDeque<(Name, StreamKind, Shown)>,
+    /// When the publisher's clock was found set back, and by how much.
+    set_back: Option<(Instant, Duration)>,
+}
+
+impl Sessions {
+    /// Records that playback leaves the run of `catalogue`.
+    pub(super) fn leave(&mut self, catalogue: &Name, stream: StreamKind, shown: Shown) {
+        self.shown
+            .retain(|(name, kind, _)| (name, *kind) != (catalogue, stream));
+        if self.shown.len() == MAX_REMEMBERED {
+            self.shown.pop_front();
+        }
+        self.shown.push_back((catalogue.detached(), stream, shown));
+    }
+
+    /// What was shown of `stream` before playback goes on with the run of `catalogue`.
+    pub(super) fn shown_before(
+        &self,
+        now: Instant,
+        catalogue: &Name,
+        stream: StreamKind,
+    ) -> Option<Shown> {
+        let of_stream = self.shown.iter().filter(|(_, kind, _)| *kind == stream);
+        let known = of_stream.clone().find(|(name, ..)| name == catalogue);
+        let known = known.map(|(_, _, shown)| *shown);
+        // Times mean something only by the same clock, and positions within one run.
+        if self.fresh_until(now).is_some() {
+            return known;
+        }
+        let (_, _, last) = of_stream.last()?;
+        Some(Shown {
+            position: known.and_then(|shown| shown.position),
+            ..*last
+        })
+    }
+
+    /// Takes the publisher's clock, `heard` before and `served_at` in an answer that arrives now.
+    pub(super) fn on_clock(
+        &mut self,
+        now: Instant,
+        heard: Option<(Instant, Timestamp)>,
+        served_at: Timestamp,
+    ) {
+        let Some((at, before)) = heard else {
+            return;
+        };
+        let by = (before + now.since(at)).since(served_at);
+        if by >= SET_BACK {
+            self.set_back = Some((now, by));
+        }
+    }
+
+    /// Until when caches may hold Data of an earlier run under names of the one that begins now. `None` if the clock, which
+    /// numbers come from, was not set back.
+    pub(super) fn fresh_until(&self, now: Instant) -> Option<Instant> {
+        let (at, by) = self.set_back?;
+        (now.since(at) <= RECENT).then(|| now + by.min(MAX_FRESH))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use namecast_packet::signature::NullSigner;
-    use namecast_stream::path::{Budget, LiveConfig, RequesterConfig};
 
     use super::*;
+    use crate::fixtures::client;
 
     fn name(version: u64) -> Name {
         format!("/demo/catalogue/v={version}").parse().unwrap()
     }
 
-    fn requester() -> Requester {
-        let budget = Budget::live(LiveConfig::default());
-        Requester::new(RequesterConfig::default(), budget)
+    fn catalogues() -> Catalogues {
+        Catalogues::new(client())
     }
 
     fn catalogue() -> Catalogue {
@@ -124,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_catalogue_is_reported_once_until_there_is_another() {
-        let mut catalogues = Catalogues::default();
+        let mut catalogues = catalogues();
         assert_eq!(catalogues.announce(), None);
         assert!(!catalogues.is_announced());
         for version in 1..=2 {
@@ -138,30 +199,85 @@ mod tests {
 
     #[test]
     fn what_is_followed_fetched_or_refused_is_known() {
-        let (mut catalogues, mut requester) = (Catalogues::default(), requester());
+        let mut catalogues = catalogues();
         assert!(!catalogues.knows(&name(1)));
         catalogues.install(name(1), catalogue());
-        catalogues.fetch(Instant::ZERO, name(2), &mut requester);
+        catalogues.fetcher.begin(name(2));
         catalogues.refuse(name(3));
         assert!((1..=3).all(|version| catalogues.knows(&name(version))));
-        catalogues.end_fetch(&mut requester);
+        catalogues.fetcher.end();
         assert!(!catalogues.knows(&name(2)));
-        catalogues.forget(&mut requester);
+        catalogues.forget();
         assert!((1..=3).all(|version| !catalogues.knows(&name(version))));
     }
 
     #[test]
     fn a_whole_catalogue_is_not_on_its_way_any_more() {
-        let (mut catalogues, mut requester) = (Catalogues::default(), requester());
-        catalogues.fetch(Instant::ZERO, name(1), &mut requester);
+        let mut catalogues = catalogues();
+        catalogues.fetcher.begin(name(1));
         let segment = Data::builder(name(1).builder().segment(0).finish())
             .content(&b"a"[..])
             .sign(&NullSigner);
-        let token = catalogues.token_of(segment.name()).unwrap();
-        let taken = catalogues.take(Instant::ZERO, token, &segment, &mut requester);
+        let taken = catalogues.take(0, &segment);
         assert_eq!(taken, Some((name(1), Progress::Whole("a".into()))));
-        assert_eq!(catalogues.token_of(segment.name()), None);
-        let again = catalogues.take(Instant::ZERO, token, &segment, &mut requester);
-        assert_eq!(again, None);
+        assert_eq!(catalogues.take(0, &segment), None);
+    }
+}
+
+#[cfg(test)]
+mod sessions_tests {
+    use super::*;
+
+    const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    fn name(version: u64) -> Name {
+        format!("/demo/catalogue/v={version}").parse().unwrap()
+    }
+
+    const fn shown(position: u64) -> Shown {
+        Shown {
+            position: Some(position),
+            presented_at: WALL,
+        }
+    }
+
+    #[test]
+    fn a_run_that_comes_back_is_known_by_position_and_others_by_time() {
+        let mut sessions = Sessions::default();
+        sessions.leave(&name(1), StreamKind::Video, shown(5));
+        sessions.leave(&name(1), StreamKind::Video, shown(7));
+        let before =
+            |sessions: &Sessions, version, kind| sessions.shown_before(at(0), &name(version), kind);
+        assert_eq!(before(&sessions, 1, StreamKind::Video), Some(shown(7)));
+        let by_time = Shown {
+            position: None,
+            presented_at: WALL,
+        };
+        assert_eq!(before(&sessions, 1, StreamKind::Audio), None);
+        assert_eq!(before(&sessions, 2, StreamKind::Video), Some(by_time));
+        for version in 10..50 {
+            sessions.leave(&name(version), StreamKind::Video, shown(1));
+        }
+        assert_eq!(sessions.shown.len(), MAX_REMEMBERED);
+    }
+
+    /// Heard at 1 s, answered at 2 s: its clock should have gone on by one second.
+    #[test]
+    fn a_clock_that_was_set_back_makes_names_come_again_for_as_long() {
+        let mut sessions = Sessions::default();
+        let heard = Some((at(1_000), WALL));
+        sessions.on_clock(at(2_000), heard, WALL + Duration::from_millis(950));
+        assert_eq!(sessions.fresh_until(at(2_000)), None);
+        let answer = Timestamp::from_micros(WALL.as_micros() - 2_000_000);
+        sessions.on_clock(at(2_000), heard, answer);
+        assert_eq!(sessions.fresh_until(at(2_500)), Some(at(5_500)));
+        sessions.leave(&name(1), StreamKind::Video, shown(9));
+        let before = sessions.shown_before(at(2_500), &name(3), StreamKind::Video);
+        assert_eq!(before, None);
+        assert_eq!(sessions.fresh_until(at(7_001)), None);
     }
 }

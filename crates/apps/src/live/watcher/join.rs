@@ -9,28 +9,20 @@
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_packet::{Data, Interest, Name};
+use namecast_packet::{Data, Name};
 use namecast_stream::consumer::LineUp;
-use namecast_stream::path::{Object, Token};
+use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, Metadata, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
 use super::output::{Event, RejoinReason, Watched};
-use super::probes::Probes;
-use super::pull::{self, LinedUp};
-use crate::discovery::{
-    CERTIFICATE, CLIENT, Fetch, Judge, METADATA, Progress, certificate_of, metadata,
-};
+use super::stream::{self, LinedUp};
+use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata};
 
-const CHALLENGE: Token = Token::object(CLIENT, 2);
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
 /// playing the backlog.
 const MAX_BEHIND: Duration = Duration::from_secs(1);
-/// A request for metadata that is made for nobody else.
-pub(super) fn challenge(name: Name) -> Object {
-    Object::new(CHALLENGE, Interest::builder(name), None)
-}
 
 /// Metadata that came.
 #[derive(Clone, Debug)]
@@ -77,44 +69,32 @@ impl Watcher {
             Some(Timestamp::from_micros(there))
         };
         let common = self.is_steady().then(|| Probes::until_common(there()));
-        let metadata = metadata(&self.names);
-        let nonce = self.requester.want_object(now, metadata);
-        self.probes.on_sent(now, nonce, common);
+        self.carry_out(now);
+        let metadata = metadata(self.probes.token, &self.names);
+        if let Some(nonce) = self.uplink.want_object(now, metadata) {
+            self.probes.on_sent(now, nonce, common);
+        }
     }
 
     /// Does without an object that did not come. Returns whether it is one.
     pub(super) fn on_object_dropped(&mut self, token: Token) -> bool {
-        if token == CERTIFICATE {
+        if token == self.authority.token() {
             if self.authority.on_dropped() {
                 // Whoever answered has no certificate: what it said is worth nothing.
                 self.forget();
             }
-        } else if Fetch::has_requested(token) {
-            self.catalogues.end_fetch(&mut self.requester);
+        } else if self.catalogues.fetcher.has_requested(token) {
+            self.catalogues.fetcher.end();
         } else {
             return false;
         }
         true
     }
 
-    /// Takes Data that is not a sample. Returns whether it was requested.
-    pub(super) fn on_object(&mut self, now: Instant, data: &Data) -> bool {
-        if self.names.metadata().is_prefix_of(data.name()) {
-            return self.on_metadata(now, data);
-        }
-        if self.authority.has_requested(data.name()) {
-            self.on_certificate(now, data);
-            return true;
-        }
-        let token = self.catalogues.token_of(data.name());
-        if let Some(token) = token {
-            self.on_catalogue_segment(now, token, data);
-        }
-        token.is_some()
-    }
-
-    fn on_metadata(&mut self, now: Instant, data: &Data) -> bool {
-        let challenged_at = self.proof.sent(data.name());
+    /// Takes metadata, which answers `token`. Returns whether an answer is expected.
+    pub(super) fn on_metadata(&mut self, now: Instant, token: Token, data: &Data) -> bool {
+        let challenged_at = self.proof.challenged_at();
+        let challenged_at = challenged_at.filter(|_| token == self.proof.token());
         if !self.probes.is_out() && challenged_at.is_none() {
             return false;
         }
@@ -129,14 +109,14 @@ impl Watcher {
                 // Damaged, forged, or the publisher has another key now.
                 self.meters.counters_mut().verification_failures += 1;
                 if self.streams.is_starved() && !self.authority.is_requesting() {
-                    self.ask_for_certificate(now, data);
+                    self.ask_for_certificate(data);
                 }
             } else if self.accept(&heard) {
                 self.act(now, &heard);
             }
         } else if !self.authority.is_holding() {
             // One at a time: the key decides about the first.
-            self.ask_for_certificate(now, data);
+            self.ask_for_certificate(data);
             if self.authority.is_requesting() {
                 self.act(now, &heard);
                 self.authority.hold(data.clone(), heard);
@@ -145,17 +125,17 @@ impl Watcher {
         true
     }
 
-    fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
+    fn ask_for_certificate(&mut self, data: &Data) {
         let Some(name) = certificate_of(self.names.root(), data) else {
             self.meters.counters_mut().verification_failures += 1;
             return;
         };
         self.outbox
             .event(Event::AskingForCertificate { name: name.clone() });
-        self.authority.request(now, name, &mut self.requester);
+        self.authority.request(name);
     }
 
-    fn on_certificate(&mut self, now: Instant, data: &Data) {
+    pub(super) fn on_certificate(&mut self, now: Instant, data: &Data) {
         let judge = Judge {
             root: self.names.root(),
             trust: &self.config.trust,
@@ -164,11 +144,10 @@ impl Watcher {
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.reject(CERTIFICATE);
-            self.requester.hasten(CERTIFICATE, now);
+            self.authority.reject(now);
             return;
         };
-        if let Some(signer) = self.authority.on_judged(signer, &mut self.requester) {
+        if let Some(signer) = self.authority.on_judged(signer) {
             self.outbox.push(Watched::Signer(signer.clone()));
         }
         let Some(key) = key else {
@@ -203,9 +182,9 @@ impl Watcher {
 
     /// Drops what nobody vouches for.
     fn forget(&mut self) {
-        self.authority.forget(&mut self.requester);
-        self.catalogues.forget(&mut self.requester);
-        self.streams.end(&mut self.requester);
+        self.authority.forget();
+        self.catalogues.forget();
+        self.streams.end();
     }
 
     /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
@@ -221,6 +200,7 @@ impl Watcher {
         if let Some(sent) = heard.asked_at {
             self.sessions.on_clock(at, self.travel.heard(), served_at);
             self.proof.on_answer(sent, served_at);
+            self.uplink.forget(self.proof.token());
             let wall = self.config.wall(at);
             self.clock.on_answer(at, at.since(sent), wall, served_at);
         }
@@ -234,9 +214,9 @@ impl Watcher {
     /// Acts on metadata that is verified, or as if it were while its key is on the way.
     fn act(&mut self, now: Instant, heard: &Heard) {
         self.probes.on_answer();
-        self.requester.forget(METADATA);
+        self.uplink.forget(self.probes.token);
         if let Some(rtt) = heard.round_trip() {
-            self.requester.on_round_trip(now, rtt);
+            self.uplink.on_round_trip(now, rtt);
         }
         if self.travel.is_past() {
             return;
@@ -269,7 +249,7 @@ impl Watcher {
             return;
         }
         if let Some(content) = &metadata.catalogue {
-            self.catalogues.end_fetch(&mut self.requester);
+            self.catalogues.fetcher.end();
             self.install(now, name.detached(), content);
             return;
         }
@@ -277,22 +257,21 @@ impl Watcher {
             self.meters.counters_mut().malformed += 1;
             return;
         }
-        let requester = &mut self.requester;
-        self.catalogues.fetch(now, name.detached(), requester);
+        self.catalogues.fetcher.begin(name.detached());
     }
 
-    fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
+    pub(super) fn on_catalogue_segment(&mut self, now: Instant, token: Token, data: &Data) {
+        let number = token.segment.index;
         let Some(verifier) = self.authority.verifier() else {
             // The key is on the way; the segment is requested again once it is here.
             return;
         };
         if data.verify(&**verifier).is_err() {
             self.meters.counters_mut().verification_failures += 1;
-            self.requester.reject(token);
+            self.catalogues.fetcher.reject(number);
             return;
         }
-        let requester = &mut self.requester;
-        match self.catalogues.take(now, token, data, requester) {
+        match self.catalogues.take(number, data) {
             Some((name, Progress::TooLarge)) => self.refuse(name, "too large"),
             Some((name, Progress::Whole(content))) => {
                 self.install(now, name, &content);
@@ -320,9 +299,10 @@ impl Watcher {
             self.outbox
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
-        let mut before = self.streams.end(&mut self.requester);
+        let mut before = self.streams.end();
+        self.carry_out(now);
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
-        self.requester.handle_link_change();
+        self.uplink.handle_link_change();
         if let Some(left) = self.catalogues.name() {
             for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
                 self.sessions.leave(left, kind, shown);
@@ -331,12 +311,12 @@ impl Watcher {
         for (kind, choice) in self.config.wanted() {
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
             let Some((info, rung)) =
-                info.and_then(|info| Some((info, pull::choose(info, &choice)?)))
+                info.and_then(|info| Some((info, stream::choose(info, &choice)?)))
             else {
                 self.outbox.event(Event::NoSuchStream { stream: kind });
                 continue;
             };
-            let client = self.streams.new_client();
+            let client = self.uplink.new_client();
             let mut pulled = self.factory(now).pull(now, info, rung, client);
             let began_at = Timestamp::from_micros(catalogue.version);
             let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);

@@ -1,63 +1,55 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
-mod authority;
 mod catalogues;
+mod clients;
 mod config;
-mod decoding;
-mod figures;
 mod join;
-mod liveness;
-mod measure;
-mod meters;
-mod outbox;
 mod output;
-mod past;
-mod probes;
-mod probing;
-mod pull;
-mod requests;
 mod rungs;
 mod seek;
-mod sessions;
-mod steer;
+mod stats;
+mod steering;
+mod stream;
 mod streams;
 
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_packet::{Data, Interest, LpPacket, Packet, lp::NackReason};
-use namecast_stream::consumer::{self, Consumer, Delivery, Sample};
-use namecast_stream::path::{Requester, RequesterConfig};
+use namecast_packet::{LpPacket, Packet};
+use namecast_stream::consumer::{self, Consumer, Sample};
+use namecast_stream::path::{ClientId, Request, Uplink, UplinkConfig};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 pub use config::{RungChoice, WatcherConfig};
-pub use figures::TableSizes;
-pub use liveness::Liveness;
 pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
 pub use seek::Seek;
+pub use stats::TableSizes;
 
+pub use super::liveness::Liveness;
+
+use super::liveness::Proof;
+use super::measure::{ClockOffset, Frames};
+use crate::discovery::{Authority, Probes};
 pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use crate::{Application, Now, Output, face};
-use authority::Authority;
-use catalogues::Catalogues;
-use measure::{ClockOffset, Frames};
-use meters::Meters;
-use outbox::Outbox;
-use probes::Probes;
-use pull::ConsumerFactory;
+use catalogues::{Catalogues, Sessions};
+use join::Heard;
+use output::Outbox;
+use stats::Meters;
+use stream::ConsumerFactory;
 use streams::Streams;
 
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
-fn requester(config: &WatcherConfig) -> Requester {
-    let bounds = RequesterConfig {
+fn uplink(config: &WatcherConfig) -> Uplink {
+    let bounds = UplinkConfig {
         seed: config.seed,
         target: config.target,
-        ..RequesterConfig::default()
+        ..UplinkConfig::default()
     };
-    Requester::new(
+    Uplink::new(
         bounds,
         config.control.build(Instant::ZERO, Bitrate::default()),
     )
@@ -73,14 +65,16 @@ pub struct Watcher {
     config: WatcherConfig,
     names: StreamNames,
     probes: Probes,
-    authority: Authority,
+    authority: Authority<Heard>,
     catalogues: Catalogues,
     streams: Streams,
     /// Everything that is requested over the path.
-    requester: Requester,
+    uplink: Uplink,
+    /// What requests packets to find out what the path carries.
+    prober: ClientId,
     travel: seek::Travel,
-    sessions: sessions::Sessions,
-    proof: liveness::Proof,
+    sessions: Sessions,
+    proof: Proof,
     clock: ClockOffset,
     meters: Meters,
     outbox: Outbox,
@@ -98,16 +92,18 @@ impl core::fmt::Debug for Watcher {
 impl Watcher {
     /// A watcher that will join at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: WatcherConfig) -> Self {
+        let mut uplink = uplink(&config);
         Self {
             names: StreamNames::new(config.root.clone()),
-            probes: Probes::default(),
-            authority: Authority::default(),
-            catalogues: Catalogues::default(),
+            probes: Probes::new(uplink.new_client().object(0)),
+            authority: Authority::new(uplink.new_client().object(0)),
+            catalogues: Catalogues::new(uplink.new_client()),
             streams: Streams::default(),
-            requester: requester(&config),
-            travel: seek::Travel::new(config.from),
-            sessions: sessions::Sessions::default(),
-            proof: liveness::Proof::new(config.seed),
+            travel: seek::Travel::new(config.from, uplink.new_client()),
+            sessions: Sessions::default(),
+            proof: Proof::new(config.seed, uplink.new_client().object(0)),
+            prober: uplink.new_client(),
+            uplink,
             clock: ClockOffset::default(),
             meters: Meters::default(),
             outbox: Outbox::new(config.max_outputs),
@@ -135,37 +131,6 @@ impl Watcher {
         self.settle(now);
     }
 
-    fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) {
-        self.meters.on_data(now, data.wire().len() as u64);
-        let taken = self.on_past_data(now, data)
-            || self
-                .streams
-                .on_segment(now, data, delivery, &mut self.requester)
-            || self.on_object(now, data);
-        if !taken {
-            self.meters.counters_mut().unexpected += 1;
-        }
-    }
-
-    fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
-        if self.travel.on_nack(now, interest, &mut self.requester) {
-            return;
-        }
-        match self
-            .streams
-            .on_nack(now, interest, reason, &mut self.requester)
-        {
-            // The publisher knows nothing of a sample that should come: it may be another one.
-            Some(true) => self.probes.hasten(now),
-            Some(false) => {}
-            // Metadata, certificate and catalogue are requested again in their own time.
-            None if self.names.root().is_prefix_of(interest.name()) => {
-                self.meters.counters_mut().nacked += 1;
-            }
-            None => self.meters.counters_mut().unexpected += 1,
-        }
-    }
-
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.probes.poll_timeout() <= now {
@@ -186,7 +151,7 @@ impl Watcher {
             self.streams.poll_timeout(),
             self.travel.poll_timeout(asks_since, lead),
             self.proof.poll_timeout(),
-            self.requester.poll_timeout(),
+            self.uplink.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -219,7 +184,7 @@ impl Watcher {
         let pulled = self.streams.at(at);
         if self.config.rung == RungChoice::Auto {
             pulled.choose_by_itself(now, &self.config.ladder, sound);
-        } else if let Some(rung) = pull::choose(&pulled.info, &self.config.rung).cloned() {
+        } else if let Some(rung) = stream::choose(&pulled.info, &self.config.rung).cloned() {
             pulled.auto = None;
             self.prepare_rung(now, at, &rung);
         }
@@ -228,13 +193,9 @@ impl Watcher {
 
     /// Begins to pull `rung` of the stream at place `at` as well as the one that is shown, if it is another.
     fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
-        let client = self.streams.new_client();
+        let client = self.uplink.new_client();
         let mut pulled = self.streams.take_out(at);
-        let wheel = steer::Wheel {
-            factory: self.factory(now),
-            requester: &self.requester,
-            client,
-        };
+        let wheel = self.wheel(now, client);
         let is_chosen = pulled.auto.is_none();
         if !is_chosen || !pulled.change_at_next_key(now, &wheel, &rung.name) {
             wheel.factory.prepare(now, &mut pulled, rung, client);
@@ -289,8 +250,9 @@ impl Watcher {
         for consumer in self.streams.consumers() {
             consumer.handle_link_change(now);
         }
-        self.requester.handle_link_change();
-        self.requester.restart_objects(now);
+        self.carry_out(now);
+        self.uplink.handle_link_change();
+        self.uplink.restart_objects(now);
         self.travel.handle_link_change(now);
         self.settle(now);
     }
@@ -308,13 +270,13 @@ impl Watcher {
     /// What the way carries, as far as the choice of the rung of this stream has found out.
     pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
         let auto = self.streams.get(stream)?.auto.as_ref()?;
-        let capacity = self.requester.path().carried() as u64;
+        let capacity = self.uplink.path().carried() as u64;
         Some(auto.estimate().unwrap_or(Bitrate::bps(capacity)))
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.uplink
     }
 
     fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
@@ -333,8 +295,19 @@ impl Watcher {
         self.catalogues.is_announced() && !self.streams.is_starved() && is_playing
     }
 
+    fn wheel(&self, now: Instant, client: ClientId) -> steering::Wheel<'_> {
+        steering::Wheel {
+            factory: self.factory(now),
+            path: self.uplink.path(),
+            backlog: self.uplink.backlog(now),
+            prober: self.prober,
+            client,
+        }
+    }
+
     /// After every event: keeps clocks equal, changes rungs, passes on what consumers want, notices starvation.
     fn settle(&mut self, now: Instant) {
+        self.carry_out(now);
         self.run_past(now);
         self.streams.share_playout(now, &self.config);
         let pulled = self.streams.iter_mut();
@@ -359,14 +332,14 @@ impl Watcher {
         }
         self.drain(now);
         self.prove(now);
-        self.run_requester(now);
+        self.run_uplink(now);
         self.steer(now);
     }
 
     /// Finds out whether what is shown is live.
     fn prove(&mut self, now: Instant) {
-        if let Some(name) = self.proof.poll_challenge(now, &self.names) {
-            self.requester.want_object(now, join::challenge(name));
+        if let Some(challenge) = self.proof.poll_want(now, &self.names) {
+            self.uplink.want_object(now, challenge);
         }
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
@@ -394,14 +367,13 @@ impl Watcher {
                 match output {
                     consumer::Output::Discontinuity => self.outbox.push(Watched::gap(stream)),
                     consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
-                    request => {
-                        let requester = &mut self.requester;
-                        self.streams.carry_out(now, client, request, requester);
-                    }
+                    consumer::Output::Request(Request::RoundTrip(_))
+                        if !self.streams.counts_round_trips(client) => {}
+                    consumer::Output::Request(request) => self.uplink.carry_out(now, request),
                 }
             }
             for retired in core::mem::take(&mut self.streams.at(at).retired) {
-                self.streams.retire(retired, &mut self.requester);
+                self.uplink.withdraw(&retired.tokens());
             }
         }
     }
@@ -425,7 +397,7 @@ impl Watcher {
         let is_again = pulled.decoding.is_again(&sample.header);
         let decode_only = decode_only || is_again;
         if !is_again {
-            let shown = decoding::shown_with(&pulled.info, pulled.shown, &sample.header);
+            let shown = output::shown_with(&pulled.info, pulled.shown, &sample.header);
             pulled.shown = Some(shown);
         }
         let rung = pulled.rung.clone();

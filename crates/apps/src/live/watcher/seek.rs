@@ -1,19 +1,21 @@
 //! Goes into the past, and back to live.
 
+use std::collections::VecDeque;
+
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, Name};
+use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Object, Requester, Token};
+use namecast_stream::path::{ClientId, Nacked, Object, Request, Token};
 use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
+use super::super::past::{self, Player, Wanted};
 use super::Watcher;
 use super::output::{Event, Watched};
-use super::past::{self, Player, Wanted};
-use super::pull;
-use crate::discovery::CLIENT;
+use super::stream;
 
 /// Nearer to live than this, live is what is meant: there is nothing to read ahead.
 const LIVE_EDGE: Duration = Duration::from_secs(1);
@@ -23,7 +25,6 @@ const REACHED: Duration = Duration::from_secs(5);
 const ALIVE: Duration = Duration::from_secs(5);
 /// How often it is asked since when the past is kept. The names are the same for all who watch.
 const SINCE_INTERVAL: Duration = Duration::from_secs(10);
-const SINCE: Token = Token::object(CLIENT, 2);
 
 /// Where to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,10 @@ pub enum Seek {
 }
 
 /// Where in time playback is, and where it goes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Travel {
+    /// By which the uplink knows what asks since when the past is kept.
+    client: ClientId,
     /// What plays instead of the live streams.
     playing: Option<Player>,
     /// What will play as soon as its first sample is here. Until then, what plays goes on.
@@ -46,22 +49,28 @@ pub(super) struct Travel {
     /// When the publisher itself answered last, and its clock then.
     heard: Option<(Instant, Timestamp)>,
     kept: Kept,
+    requests: VecDeque<Request>,
 }
 
 /// Since when the past is kept.
 #[derive(Debug, Default)]
 struct Kept {
     since: Option<Timestamp>,
-    /// The question that is out.
-    asked: Option<Name>,
+    /// Whether the question is out.
+    is_asked: bool,
     next_at: Option<Instant>,
 }
 
 impl Travel {
-    pub(super) fn new(from: Option<Timestamp>) -> Self {
+    pub(super) fn new(from: Option<Timestamp>, client: ClientId) -> Self {
         Self {
+            client,
+            playing: None,
+            upcoming: None,
             wanted: from,
-            ..Self::default()
+            heard: None,
+            kept: Kept::default(),
+            requests: VecDeque::new(),
         }
     }
 
@@ -128,33 +137,75 @@ impl Travel {
             .min()
     }
 
-    /// Takes an Interest that came back. Returns whether it was one of playback from the past.
-    pub(super) fn on_nack(
+    /// Takes the Data that answers `token`. Returns whether it is of use, or `Err` if it is not what was signed; `None` if it is
+    /// none of playback from the past.
+    pub(super) fn handle_answer(
         &mut self,
         now: Instant,
-        interest: &Interest,
-        requester: &mut Requester,
-    ) -> bool {
-        if self.kept.asked.as_ref() == Some(interest.name()) {
-            self.kept.asked = None;
-            self.kept.since = None;
-            requester.forget(SINCE);
+        token: Token,
+        (data, verifier): (&Data, Option<&SharedVerifier>),
+    ) -> Option<Result<bool, ()>> {
+        if token.client == self.client {
+            let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
+            self.end_question(token, index.and_then(|index| index.since));
+            return Some(Ok(true));
+        }
+        let player = self.player(token)?;
+        Some(verifier.map_or(Ok(false), |verifier| {
+            player.handle_answer(now, token, (data, &**verifier))
+        }))
+    }
+
+    /// Takes an Interest that came back. Returns whether it was one of playback from the past.
+    pub(super) fn on_nack(&mut self, now: Instant, nacked: Nacked) -> bool {
+        if nacked.token.client == self.client {
+            self.end_question(nacked.token, None);
             return true;
         }
-        let mut is_taken = false;
-        for player in self.players() {
-            is_taken |= player.handle_nack(now, interest.name(), requester);
-        }
-        is_taken
+        let player = self.player(nacked.token);
+        player
+            .map(|player| player.handle_nack(now, nacked))
+            .is_some()
+    }
+
+    /// The question since when the past is kept, by its name.
+    fn question(&self, name: Name) -> Object {
+        let interest = Interest::builder(name).must_be_fresh();
+        Object::new(self.client.object(0), interest, None)
+    }
+
+    /// Learns since when the past is kept.
+    fn end_question(&mut self, token: Token, since: Option<Timestamp>) {
+        self.kept.is_asked = false;
+        self.kept.since = since;
+        self.requests.push_back(Request::Forget(token));
     }
 
     /// Does without what did not come. Returns whether playback from the past requested it.
-    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
-        let mut is_taken = false;
-        for player in self.players() {
-            is_taken |= player.on_dropped(token, requester);
-        }
-        is_taken
+    pub(super) fn on_dropped(&mut self, token: Token) -> bool {
+        let player = self.player(token);
+        player.map(|player| player.on_dropped(token)).is_some()
+    }
+
+    fn player(&mut self, token: Token) -> Option<&mut Player> {
+        self.players().find(|player| player.has_requested(token))
+    }
+
+    /// Requests nothing more of what `player` plays. Returns whether there is one.
+    fn leave(&mut self, player: Option<Player>) -> bool {
+        let Some(mut player) = player else {
+            return false;
+        };
+        player.leave();
+        let left = core::iter::from_fn(|| player.poll_request());
+        self.requests.extend(left);
+        true
+    }
+
+    /// Returns the next thing to request or to withdraw, until `None`.
+    pub(super) fn poll_request(&mut self) -> Option<Request> {
+        let own = self.requests.pop_front();
+        own.or_else(|| self.players().find_map(Player::poll_request))
     }
 
     /// Begins again where playback is: with another rung, or a decoder that failed.
@@ -221,7 +272,7 @@ impl Watcher {
         }
         let wanted = self.wanted_streams();
         let before = self.travel.upcoming.take();
-        Player::leave(before, &mut self.requester);
+        self.travel.leave(before);
         self.travel.upcoming = Some(Player::new(now, time, self.travel.kept.since, wanted));
         self.outbox.event(Event::Seeking { to: time });
     }
@@ -231,12 +282,12 @@ impl Watcher {
         let Some(catalogue) = self.catalogues.current() else {
             return Vec::new();
         };
-        let clients = &mut self.streams;
+        let uplink = &mut self.uplink;
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
-            let rung = pull::choose_recorded(info, &choice)?;
+            let rung = stream::choose_recorded(info, &choice)?;
             Some(Wanted {
-                client: clients.new_client(),
+                client: uplink.new_client(),
                 kind,
                 stream: stream_name(&self.names, &info.name),
                 names: self.names.rung(&info.name, &rung.name),
@@ -248,10 +299,10 @@ impl Watcher {
 
     /// Stops pulling what is live.
     fn rest(&mut self, now: Instant) {
-        for pulled in self.streams.end(&mut self.requester) {
-            let client = self.streams.new_client();
+        for pulled in self.streams.end() {
+            let client = self.uplink.new_client();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
-            let rung = choice.and_then(|(_, choice)| pull::choose(&pulled.info, &choice));
+            let rung = choice.and_then(|(_, choice)| stream::choose(&pulled.info, &choice));
             let Some(rung) = rung else {
                 continue;
             };
@@ -277,8 +328,7 @@ impl Watcher {
 
     fn go_live(&mut self, now: Instant) {
         let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
-        let [was_going, was_past] =
-            [upcoming, playing].map(|player| Player::leave(player, &mut self.requester));
+        let [was_going, was_past] = [upcoming, playing].map(|player| self.travel.leave(player));
         if was_past {
             self.jump();
         }
@@ -288,36 +338,13 @@ impl Watcher {
         }
     }
 
-    /// Takes Data that playback from the past asked for, or the question of how much of it there is. Returns whether it did.
-    pub(super) fn on_past_data(&mut self, now: Instant, data: &Data) -> bool {
-        if self.travel.kept.asked.as_ref() == Some(data.name()) {
-            let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
-            self.travel.kept.since = index.and_then(|index| index.since);
-            self.travel.kept.asked = None;
-            self.requester.forget(SINCE);
-            return true;
-        }
-        let Some(verifier) = self.authority.verifier() else {
-            return false;
-        };
-        let (mut is_taken, mut is_bad) = (false, false);
-        // Both may have asked for it, and it comes once.
-        for player in self.travel.players() {
-            match player.handle_data(now, data, &**verifier, &mut self.requester) {
-                Ok(taken) => is_taken |= taken,
-                Err(()) => is_bad = true,
-            }
-        }
-        self.meters.counters_mut().verification_failures += u64::from(is_bad);
-        is_taken || is_bad
-    }
-
     /// Does what playback from the past wants.
     pub(super) fn run_past(&mut self, now: Instant) {
         self.begin_past(now);
         self.ask_since(now);
         self.run_upcoming(now);
         self.run_playing(now);
+        self.carry_out(now);
     }
 
     /// Prepares what is to be played, and changes over to it once its first sample is here.
@@ -325,7 +352,7 @@ impl Watcher {
         let Some(mut player) = self.travel.upcoming.take() else {
             return;
         };
-        player.advance(now, &mut self.requester);
+        player.advance(now);
         while let Some(output) = player.poll_output() {
             match output {
                 past::Output::Playing(captured_at) => {
@@ -334,12 +361,12 @@ impl Watcher {
                     self.jump();
                     self.outbox.event(Event::PlayingFrom { captured_at, after });
                     let before = self.travel.playing.replace(player);
-                    Player::leave(before, &mut self.requester);
+                    self.travel.leave(before);
                     return;
                 }
                 past::Output::Nothing(unkept) => {
                     let to = player.goal();
-                    Player::leave(Some(player), &mut self.requester);
+                    self.travel.leave(Some(player));
                     self.outbox.event(Event::NothingKept { to, unkept });
                     if !self.travel.is_past() {
                         // Live may have waited for this.
@@ -358,7 +385,7 @@ impl Watcher {
         let Some(mut player) = self.travel.playing.take() else {
             return;
         };
-        player.advance(now, &mut self.requester);
+        player.advance(now);
         player.hand_out(now, |kind| self.config.lead(kind));
         let mut is_over = None;
         while let Some(output) = player.poll_output() {
@@ -417,7 +444,7 @@ impl Watcher {
         let Some(stream) = video else {
             return;
         };
-        if self.travel.kept.asked.is_some() {
+        if self.travel.kept.is_asked {
             // Nobody answered for a whole interval.
             self.travel.kept.since = None;
         }
@@ -427,13 +454,33 @@ impl Watcher {
             .publisher_now(now, self.config.wall(now))
             .as_micros();
         let name = index::name(&stream, Timestamp::from_micros(micros - micros % interval));
-        self.travel.kept.asked = Some(name.clone());
-        let interest = Interest::builder(name).must_be_fresh();
-        let question = Object::new(SINCE, interest, None);
-        self.requester.want_object(now, question);
+        self.travel.kept.is_asked = true;
+        let question = self.travel.question(name);
+        self.travel.requests.push_back(Request::Object(question));
     }
 }
 
 fn stream_name(names: &StreamNames, stream: &str) -> Name {
     names.root().builder().generic(stream).finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::WatcherConfig;
+
+    /// Whether the stream is live, and since when its past is kept, are two questions: asked together, each leaves once.
+    #[test]
+    fn a_challenge_displaces_no_question_about_the_past() {
+        let mut watcher = Watcher::new(WatcherConfig::new("/demo".parse().unwrap()));
+        let now = Instant::ZERO + Duration::from_secs(5);
+        watcher.proof.begin(Instant::ZERO);
+        let question = watcher
+            .travel
+            .question("/demo/video/index/t=1".parse().unwrap());
+        watcher.uplink.want_object(now, question);
+        watcher.prove(now);
+        let counters = watcher.uplink.counters();
+        assert_eq!((counters.objects, counters.object_retransmissions), (2, 0));
+    }
 }

@@ -4,14 +4,13 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Interest, lp::NackReason};
 use namecast_stream::StreamKind;
-use namecast_stream::consumer::{self, Consumer, Delivery, Playout};
-use namecast_stream::path::{Client, Received, Requester, Token};
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_stream::consumer::{Consumer, Playout};
+use namecast_stream::path::{ClientId, Request};
+use namecast_units::{Bitrate, Instant};
 
 use super::config::WatcherConfig;
-use super::pull::{Pulled, Retired};
+use super::stream::Pulled;
 
 /// Nothing has arrived for this long, and for [`STARVATION_PERIODS`]: the streams are starved. A frame or two late are none of it.
 const STARVATION: Duration = Duration::from_millis(500);
@@ -19,16 +18,12 @@ const STARVATION: Duration = Duration::from_millis(500);
 const STARVATION_PERIODS: u32 = 3;
 /// Ladders decide this often at most.
 const STEERING: Duration = Duration::from_millis(5);
-/// Consumers that are gone and remembered.
-const MAX_RETIRED: usize = 16;
 
 /// Live streams of one publisher.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     pulled: Vec<Pulled>,
-    next_client: Client,
-    /// Consumers that are gone, some of whose Data may still come.
-    retired: VecDeque<Retired>,
+    requests: VecDeque<Request>,
     steered_at: Instant,
     is_starved: bool,
     /// The playout target where it goes by the path.
@@ -89,27 +84,17 @@ impl Streams {
     }
 
     /// Pulls no stream any more. Returns those that were pulled.
-    pub(super) fn end(&mut self, requester: &mut Requester) -> Vec<Pulled> {
+    pub(super) fn end(&mut self) -> Vec<Pulled> {
         let all = core::mem::take(&mut self.pulled);
-        for retired in all.iter().flat_map(Pulled::clients) {
-            self.retire(retired, requester);
-        }
+        let clients = all.iter().flat_map(Pulled::clients);
+        let tokens = clients.map(ClientId::tokens);
+        self.requests.extend(tokens.map(Request::Withdraw));
         all
     }
 
-    /// Withdraws what a consumer that is gone has requested. What is out comes all the same, and shows something of the path.
-    pub(super) fn retire(&mut self, (client, names): Retired, requester: &mut Requester) {
-        requester.withdraw_client(client);
-        if self.retired.len() == MAX_RETIRED {
-            self.retired.pop_front();
-        }
-        self.retired.push_back((client, names));
-    }
-
-    /// Returns a number by which the requester knows no consumer yet.
-    pub(super) const fn new_client(&mut self) -> Client {
-        self.next_client = self.next_client.wrapping_add(1);
-        self.next_client
+    /// Returns the next thing to withdraw, until `None`. What is out comes all the same, and shows something of the path.
+    pub(super) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
     }
 
     /// Returns what sound takes on the wire.
@@ -218,93 +203,16 @@ impl Streams {
         streams.chain(starves_at).min()
     }
 
-    /// Lets `requester` do what a consumer wants of the path.
-    pub(super) fn carry_out(
-        &self,
-        now: Instant,
-        client: Client,
-        request: consumer::Output,
-        requester: &mut Requester,
-    ) {
-        if matches!(request, consumer::Output::RoundTrip(_)) && self.pulled.len() > 1 {
-            // Small packets are sooner through a slow link.
-            let sound = self.get(StreamKind::Audio);
-            if sound.is_some_and(|it| it.consumer.client() == client) {
-                return;
-            }
-        }
-        request.carry_out(now, client, requester);
+    /// Returns whether a round trip that the consumer `client` has shown counts: small packets are sooner through a slow link.
+    pub(super) fn counts_round_trips(&self, client: ClientId) -> bool {
+        let sound = self
+            .get(StreamKind::Audio)
+            .filter(|_| self.pulled.len() > 1);
+        sound.is_none_or(|it| it.consumer.client() != client)
     }
 
-    /// Takes Data that may be a segment. Returns whether it is.
-    pub(super) fn on_segment(
-        &mut self,
-        now: Instant,
-        data: &Data,
-        delivery: Delivery,
-        requester: &mut Requester,
-    ) -> bool {
-        let received = Received {
-            size: ByteSize::of(data.wire()),
-            congestion_marked: delivery.congestion_marked,
-            feedback: delivery.feedback,
-        };
-        let mut found = None;
-        for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
-            let Some(token) = consumer.token_of(data.name()) else {
-                continue;
-            };
-            // Of two that pull one rung, the one that requested it.
-            let is_out = requester.is_out(token);
-            if is_out || found.is_none() {
-                found = Some((consumer, token));
-            }
-            if is_out {
-                break;
-            }
-        }
-        let is_wanted = found
-            .as_ref()
-            .is_some_and(|(_, token)| requester.is_out(*token));
-        let retired = self.retired.iter().find_map(|(client, names)| {
-            let (client, segment) = (*client, names.parse(data.name())?);
-            let token = Token { client, segment };
-            requester.is_out(token).then_some(token)
-        });
-        if let Some(token) = retired.filter(|_| !is_wanted) {
-            requester.handle_data(now, token, &received);
-            return true;
-        }
-        if let Some((consumer, token)) = found {
-            requester.handle_data(now, token, &received);
-            return consumer.handle_data(now, data, delivery);
-        }
-        let mut probing = self.pulled.iter().filter_map(|it| it.probing.as_ref());
-        let token = probing.find_map(|probing| probing.parse(data.name()));
-        if let Some(token) = token {
-            requester.handle_data(now, token, &received);
-        }
-        token.is_some()
-    }
-
-    /// Takes an Interest that came back, if it is for a segment. Returns whether the publisher refused what should come.
-    pub(super) fn on_nack(
-        &mut self,
-        now: Instant,
-        interest: &Interest,
-        reason: NackReason,
-        requester: &mut Requester,
-    ) -> Option<bool> {
-        for consumer in self.pulled.iter_mut().flat_map(Pulled::consumers) {
-            if let Some(token) = consumer.token_of(interest.name()) {
-                let is_refused = reason == NackReason::None
-                    && token.segment.is_lead()
-                    && requester.is_latest(token, interest.nonce());
-                requester.handle_nack(now, token, interest.nonce(), reason);
-                consumer.handle_nack(now, interest, reason);
-                return Some(is_refused);
-            }
-        }
-        None
+    /// Returns the consumer that the uplink knows as `client`.
+    pub(super) fn consumer(&mut self, client: ClientId) -> Option<&mut Consumer> {
+        self.consumers().find(|it| it.client() == client)
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Name;
-use namecast_stream::path::{Client, Requester};
+use namecast_stream::path::Uplink;
 use namecast_units::Instant;
 
 use super::config::{Event, FetcherConfig, FetcherCounters};
 use super::fetch::{Fetch, Learned};
-use super::outlet::{self, Arrived, Outlet};
+use super::outlet::{self, Outlet};
 use crate::{Application, Now, Output};
 
 /// How objects are fetched.
@@ -38,7 +38,6 @@ pub struct Downloader {
     config: DownloaderConfig,
     outlet: Outlet,
     fetches: BTreeMap<u64, Fetch>,
-    next: Client,
     learned: Learned,
     /// Of objects that are over, and of what belongs to none.
     counters: FetcherCounters,
@@ -61,7 +60,6 @@ impl Downloader {
         Self {
             outlet: Outlet::new(&config.fetcher, max_queued),
             fetches: BTreeMap::new(),
-            next: 0,
             learned: Learned::default(),
             counters: FetcherCounters::default(),
             events: VecDeque::new(),
@@ -82,10 +80,9 @@ impl Downloader {
             name,
             ..self.config.fetcher.clone()
         };
-        let mut fetch = Fetch::new(config, self.next, self.learned.clone());
-        // The catalogue's client is far away, and long before it is reached those before are gone.
-        self.next = self.next.wrapping_add(Fetch::CLIENTS) % (Client::MAX / 2);
-        fetch.handle_timeout(&mut self.outlet.requester, now);
+        let client = self.outlet.uplink.new_client();
+        let mut fetch = Fetch::new(config, client, self.learned.clone());
+        fetch.handle_timeout(now);
         self.fetches.insert(number, fetch);
         self.settle(now);
         Ok(())
@@ -93,47 +90,37 @@ impl Downloader {
 
     /// Requests nothing more of object `number`, and reports nothing more of it.
     pub fn give_up(&mut self, number: u64) {
-        if let Some(mut fetch) = self.fetches.remove(&number) {
-            fetch.withdraw(&mut self.outlet.requester);
+        if let Some(fetch) = self.fetches.remove(&number) {
+            self.outlet.uplink.withdraw(&fetch.client().tokens());
             self.counters += *fetch.counters();
         }
     }
 
     /// Takes what the application face delivered: Data or a Nack, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
-        let requester = &mut self.outlet.requester;
-        let mut fetches = self.fetches.values_mut();
-        match outlet::open(wire, &mut self.counters) {
-            Some(Arrived::Data(data, delivery)) => {
-                let is_of_use =
-                    fetches.any(|fetch| fetch.handle_data(requester, now, &data, delivery));
-                self.counters.unexpected += u64::from(!is_of_use);
-            }
-            Some(Arrived::Nack(interest, reason)) => {
-                fetches.for_each(|fetch| fetch.handle_nack(requester, now, &interest, reason));
-            }
-            None => {}
+        if let Some(arrived) = outlet::open(wire, &mut self.counters) {
+            let mut fetches: Vec<_> = self.fetches.values_mut().collect();
+            let is_of_use = self.outlet.handle(now, &arrived, &mut fetches);
+            self.counters.unexpected += u64::from(!is_of_use);
         }
         self.settle(now);
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
+        let round_trip = self.outlet.uplink.path().round_trip(now);
         for fetch in self.fetches.values_mut() {
-            fetch.handle_timeout(&mut self.outlet.requester, now);
+            fetch.round_trip = round_trip;
+            fetch.handle_timeout(now);
         }
         self.settle(now);
     }
 
     /// Sends what may be sent, requests again what is lost, and lets go of what is over.
     fn settle(&mut self, now: Instant) {
-        let fetches = &mut self.fetches;
-        self.outlet.settle(now, |requester, token| {
-            if let Some(fetch) = fetches.values_mut().find(|it| it.has_requested(token)) {
-                fetch.on_lost(requester, now, token);
-            }
-        });
-        for (number, fetch) in fetches.iter_mut() {
+        let mut fetches: Vec<_> = self.fetches.values_mut().collect();
+        self.outlet.settle(now, &mut fetches);
+        for (number, fetch) in &mut self.fetches {
             let reports = core::iter::from_fn(|| fetch.poll_event());
             self.events
                 .extend(reports.map(|it| Downloaded(*number, it)));
@@ -147,8 +134,8 @@ impl Downloader {
 
     /// The link is another: what is out will not come. Nothing is given up.
     pub fn handle_link_change(&mut self, now: Instant) {
-        self.outlet.requester.handle_link_change();
-        self.outlet.requester.restart_objects(now);
+        self.outlet.uplink.handle_link_change();
+        self.outlet.uplink.restart_objects(now);
         self.settle(now);
     }
 
@@ -172,8 +159,8 @@ impl Downloader {
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.outlet.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.outlet.uplink
     }
 
     /// What arrived.

@@ -13,7 +13,7 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Client, Kind, Object, Received, Requester, Retry, Token, Want};
+use namecast_stream::path::{self, ClientId, Kind, Nacked, Object, Request, Retry, Token, Want};
 use namecast_units::{ByteSize, Instant};
 
 use super::config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters};
@@ -58,9 +58,11 @@ pub(super) struct Learned {
 /// One object that is fetched: its newest version, whose every segment is verified.
 pub(super) struct Fetch {
     config: FetcherConfig,
-    /// By which the requester knows what is requested outside the budget. Segments belong to the clients after it, one for each
-    /// start.
-    client: Client,
+    /// By which the uplink knows it.
+    client: ClientId,
+    requests: VecDeque<Request>,
+    /// Round trip of the path, which whoever knows it sets before each call.
+    pub(super) round_trip: Duration,
     stage: Stage,
     /// The signer, once it has signed what came.
     known: Option<KnownSigner>,
@@ -87,15 +89,14 @@ impl Learned {
 }
 
 impl Fetch {
-    /// Clients of a requester that one object takes.
-    pub(super) const CLIENTS: Client = 2 + MAX_RESTARTS;
-
-    /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client` and those after it.
+    /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client`.
     /// `learned`: from objects before this one.
-    pub(super) fn new(config: FetcherConfig, client: Client, learned: Learned) -> Self {
+    pub(super) fn new(config: FetcherConfig, client: ClientId, learned: Learned) -> Self {
         Self {
             config,
             client,
+            requests: VecDeque::new(),
+            round_trip: Duration::ZERO,
             stage: Stage::Idle,
             known: learned.signer,
             restarts: 0,
@@ -110,11 +111,11 @@ impl Fetch {
     }
 
     /// Does what is due.
-    pub(super) fn handle_timeout(&mut self, requester: &mut Requester, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
         if let Stage::Idle = self.stage {
-            self.discover(requester, now);
+            self.discover(now);
         }
-        self.probe(requester, now);
+        self.probe(now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
@@ -133,7 +134,7 @@ impl Fetch {
 
     /// Whether `token` is one of its own.
     pub(super) fn has_requested(&self, token: Token) -> bool {
-        (self.client..self.client + Self::CLIENTS).contains(&token.client)
+        token.client == self.client
     }
 
     /// Returns what it shows that counts for the next object.
@@ -153,33 +154,39 @@ impl Fetch {
         self.events.pop_front()
     }
 
-    /// Takes Data. Returns whether it was requested, and is of use.
-    pub(super) fn handle_data(
+    /// Returns the next thing to request or to withdraw, until `None`.
+    pub(super) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Takes the Data that answers `token`. Returns whether it is of use.
+    pub(super) fn handle_answer(
         &mut self,
-        requester: &mut Requester,
         now: Instant,
-        data: &Data,
-        delivery: Delivery,
+        token: Token,
+        (data, delivery): (&Data, Delivery),
     ) -> bool {
         match &self.stage {
-            Stage::Discovering => {
+            Stage::Discovering if token == self.discovery() => {
                 let (name, version, segment) = parts(data.name());
                 let is_left = self.left.as_ref() == Some(&data.name().parent());
                 let is_ours = name == self.config.name && version.is_some();
                 if is_ours && segment.is_some_and(|number| number == 0 || !is_left) {
                     self.throughput
                         .on_data(now, ByteSize::of(data.wire()), &delivery.feedback);
-                    self.on_first_segment(requester, now, data.clone());
+                    self.on_first_segment(now, data.clone());
                     return true;
                 }
             }
-            Stage::Certifying(missing) if missing.name.is_prefix_of(data.name()) => {
-                self.on_certificate(requester, now, data.clone());
+            Stage::Certifying(_) if token == self.certificate() => {
+                self.on_certificate(now, data.clone());
                 return true;
             }
-            Stage::Pulling(segments) if segments.number_of(data.name()).is_some() => {
-                self.on_segment(requester, now, data, delivery);
-                return true;
+            Stage::Pulling(_) => {
+                if let Some(number) = self.number_of(token) {
+                    self.on_segment(now, number, (data, delivery));
+                    return true;
+                }
             }
             _ => {}
         }
@@ -187,103 +194,85 @@ impl Fetch {
     }
 
     /// Takes the segment that shows the version: verifies it, or requests the certificate that it needs for that.
-    fn on_first_segment(&mut self, requester: &mut Requester, now: Instant, data: Data) {
-        requester.forget(self.discovery());
+    fn on_first_segment(&mut self, now: Instant, data: Data) {
+        self.requests.push_back(Request::Forget(self.discovery()));
         if let Some(known) = &self.known {
             match known.has_signed(&data) {
-                true => self.pull(requester, now, &data),
-                false => self.restart(requester, now, Failure::BadSignature),
+                true => self.pull(now, &data),
+                false => self.restart(now, Failure::BadSignature),
             }
             return;
         }
         let Some(missing) = Missing::of(&self.config.name, data) else {
-            self.restart(requester, now, Failure::ForeignSigner);
+            self.restart(now, Failure::ForeignSigner);
             return;
         };
         // A certificate that did not fit may be a cache's, not the signer's.
         let must_be_fresh = self.restarts > 0;
-        let object = Object {
-            token: self.certificate(),
-            ..certificate(missing.name.clone(), must_be_fresh, Some(self.retry()))
-        };
-        requester.want_object(now, object);
+        let (token, retry) = (self.certificate(), self.retry());
+        let object = certificate(token, missing.name.clone(), must_be_fresh, Some(retry));
+        self.requests.push_back(Request::Object(object));
         self.stage = Stage::Certifying(missing);
     }
 
-    fn on_certificate(&mut self, requester: &mut Requester, now: Instant, data: Data) {
+    fn on_certificate(&mut self, now: Instant, data: Data) {
         let Stage::Certifying(missing) = &self.stage else {
             return;
         };
         match missing.judge(now, &self.config, data) {
             Ok((known, held)) => {
-                requester.forget(self.certificate());
+                self.requests.push_back(Request::Forget(self.certificate()));
                 self.known = Some(known);
-                self.pull(requester, now, &held);
+                self.pull(now, &held);
             }
             Err(Unfit::NoCertificate) => {
                 self.counters.verification_failures += 1;
-                requester.reject(self.certificate());
-                requester.hasten(self.certificate(), now);
+                let token = self.certificate();
+                self.requests.push_back(Request::Reject(token));
+                self.requests.push_back(Request::Hasten(token, now));
             }
             // Its key is not kept: the right one could not take its place any more.
-            Err(Unfit::Refused(why)) => self.restart(requester, now, why),
+            Err(Unfit::Refused(why)) => self.restart(now, why),
         }
     }
 
     /// Begins to request the segments of the version that `data` is of, which is verified.
-    fn pull(&mut self, requester: &mut Requester, now: Instant, data: &Data) {
+    fn pull(&mut self, now: Instant, data: &Data) {
         match Segments::begin(data, self.config.max_size) {
             Ok(segments) => {
                 self.stage = Stage::Pulling(segments);
-                self.wait(requester, now, 0);
-                self.on_progress(requester, now);
+                self.wait(now, 0);
+                self.on_progress(now);
             }
-            Err(why) => self.end(requester, Event::Failed(why)),
+            Err(why) => self.end(Event::Failed(why)),
         }
     }
 
-    fn on_segment(
-        &mut self,
-        requester: &mut Requester,
-        now: Instant,
-        data: &Data,
-        delivery: Delivery,
-    ) {
-        let Stage::Pulling(segments) = &self.stage else {
-            return;
-        };
-        let Some(number) = segments.number_of(data.name()) else {
-            return;
-        };
+    fn on_segment(&mut self, now: Instant, number: u64, (data, delivery): (&Data, Delivery)) {
+        let size = ByteSize::of(data.wire());
+        self.throughput.on_data(now, size, &delivery.feedback);
+        self.wait(now, 0);
         let token = self.token(number);
-        let received = Received {
-            size: ByteSize::of(data.wire()),
-            congestion_marked: delivery.congestion_marked,
-            feedback: delivery.feedback,
-        };
-        requester.handle_data(now, token, &received);
-        self.throughput
-            .on_data(now, received.size, &received.feedback);
-        self.wait(requester, now, 0);
         let (Stage::Pulling(segments), Some(known)) = (&mut self.stage, &self.known) else {
             return;
         };
+        segments.set_out(number, false);
         if !segments.is_wanted(number) {
             self.counters.unexpected += 1;
         } else if !known.has_signed(data) {
             self.counters.verification_failures += 1;
-            requester.reject(token);
-            self.request_again(requester, now, number, Vain::Forged(delivery.face));
+            self.requests.push_back(Request::Reject(token));
+            self.request_again(number, Vain::Forged(delivery.face));
         } else {
             match segments.take(number, data) {
-                Ok(()) => self.on_progress(requester, now),
-                Err(why) => self.end(requester, Event::Failed(why)),
+                Ok(()) => self.on_progress(now),
+                Err(why) => self.end(Event::Failed(why)),
             }
         }
     }
 
     /// Reports that a segment came, and ends or requests others.
-    fn on_progress(&mut self, requester: &mut Requester, now: Instant) {
+    fn on_progress(&mut self, now: Instant) {
         let (Stage::Pulling(segments), Some(known)) = (&self.stage, &self.known) else {
             return;
         };
@@ -297,44 +286,37 @@ impl Fetch {
         if received == total {
             let (name, content) = (segments.name().clone(), segments.content());
             let signer = known.signer.clone();
-            let round_trip = requester.path().round_trip(now);
             let fetched = Fetched {
                 name,
                 content,
                 signer,
-                flow: self.throughput.flow(now, round_trip),
+                flow: self.throughput.flow(now, self.round_trip),
             };
-            self.end(requester, Event::Fetched(fetched));
+            self.end(Event::Fetched(fetched));
             return;
         }
         while let Stage::Pulling(segments) = &mut self.stage
             && let Some(number) = segments.next(self.config.max_wanted.max(1))
         {
-            self.request(requester, now, number, None);
+            self.request(number, None);
         }
     }
 
     /// Requests segment `number` again; ends if that was so too often.
-    fn request_again(&mut self, requester: &mut Requester, now: Instant, number: u64, vain: Vain) {
+    fn request_again(&mut self, number: u64, vain: Vain) {
         let Stage::Pulling(segments) = &mut self.stage else {
             return;
         };
         match segments.on_vain(number) {
             Some(times) if times >= self.config.max_attempts => {
-                self.end(requester, Event::Failed(vain.failure()));
+                self.end(Event::Failed(vain.failure()));
             }
-            Some(_) => self.request(requester, now, number, Some(vain)),
+            Some(_) => self.request(number, Some(vain)),
             None => {}
         }
     }
 
-    fn request(
-        &mut self,
-        requester: &mut Requester,
-        now: Instant,
-        number: u64,
-        vain: Option<Vain>,
-    ) {
+    fn request(&mut self, number: u64, vain: Option<Vain>) {
         let token = self.token(number);
         let Stage::Pulling(segments) = &self.stage else {
             return;
@@ -352,7 +334,6 @@ impl Fetch {
             lifetime: LIFETIME,
             // What is forged may be in a cache.
             must_be_fresh: forged.is_some(),
-            can_be_prefix: false,
             avoid_face: forged.flatten(),
             kind,
             size: segments.packet_size(),
@@ -361,107 +342,115 @@ impl Fetch {
             due: None,
             deadline: None,
         };
-        requester.want(now, want);
+        self.requests.push_back(Request::Want(want));
     }
 
     /// Sets when nothing has come for long, after `probes` probes without Data.
-    fn wait(&mut self, requester: &mut Requester, now: Instant, probes: u32) {
-        let once = 2 * requester.path().round_trip(now) + PROBE_MARGIN;
+    fn wait(&mut self, now: Instant, probes: u32) {
+        let once = 2 * self.round_trip + PROBE_MARGIN;
         self.probe_at = now + (once * (1 << probes.min(8))).min(MAX_PROBE_INTERVAL);
         self.probes = probes;
     }
 
     /// Requests one segment again while nothing comes: its Data shows that what is out before it is lost.
-    fn probe(&mut self, requester: &mut Requester, now: Instant) {
+    fn probe(&mut self, now: Instant) {
         if let Stage::Pulling(segments) = &self.stage
             && self.probe_at <= now
         {
-            let is_out = |number: &u64| requester.is_out(self.token(*number));
-            let first = segments.wanted().find(is_out);
+            let first = segments.first_out();
             if let Some(number) = first {
-                self.request_again(requester, now, number, Vain::Silence);
+                self.request_again(number, Vain::Silence);
             }
-            self.wait(requester, now, self.probes + 1);
+            self.wait(now, self.probes + 1);
         }
     }
 
     const fn discovery(&self) -> Token {
-        Token::object(self.client, 0)
+        self.client.object(0)
     }
 
     const fn certificate(&self) -> Token {
-        Token::object(self.client, 1)
+        self.client.object(1)
     }
 
+    /// Segment `number`, since fetching began anew last.
     const fn token(&self, number: u64) -> Token {
-        Token::object(self.client + 1 + self.restarts, number)
+        self.client.object(self.first_segment() + number)
     }
 
-    pub(super) fn handle_nack(
-        &mut self,
-        requester: &mut Requester,
-        now: Instant,
-        interest: &Interest,
-        reason: NackReason,
-    ) {
-        let name = interest.name();
+    const fn first_segment(&self) -> u64 {
+        (1 + self.restarts as u64) << 32
+    }
+
+    /// The number of the segment that `token` is for, if it was requested since fetching began anew last.
+    fn number_of(&self, token: Token) -> Option<u64> {
+        let number = token.segment.index.checked_sub(self.first_segment())?;
+        (number <= u64::from(u32::MAX)).then_some(number)
+    }
+
+    /// Takes an Interest that came back for `reason`.
+    pub(super) fn handle_nack(&mut self, now: Instant, nacked: Nacked, reason: NackReason) {
+        let token = nacked.token;
         // Nodes without a route may find one: only the publisher refuses without a reason.
         let is_final = reason == NackReason::None;
         match &self.stage {
-            Stage::Discovering if *name == self.config.name => {
+            Stage::Discovering if token == self.discovery() => {
                 self.nack = Some(reason);
                 if is_final {
-                    self.end(requester, Event::Failed(Failure::Refused(reason)));
+                    self.end(Event::Failed(Failure::Refused(reason)));
                 }
             }
-            Stage::Certifying(missing) if *name == missing.name && is_final => {
-                self.restart(requester, now, Failure::Refused(reason));
+            Stage::Certifying(_) if token == self.certificate() && is_final => {
+                self.restart(now, Failure::Refused(reason));
             }
-            Stage::Pulling(segments) => {
-                let Some(number) = segments.number_of(name) else {
+            Stage::Pulling(_) if nacked.is_latest => {
+                let Some(number) = self.number_of(token) else {
                     return;
                 };
-                let (token, nonce) = (self.token(number), interest.nonce());
-                if !requester.is_latest(token, nonce) {
-                    return;
-                }
                 if is_final {
                     // This version is gone; there may be another one.
-                    self.restart(requester, now, Failure::Refused(reason));
+                    self.restart(now, Failure::Refused(reason));
                 } else if reason == NackReason::Congestion {
-                    requester.handle_nack(now, token, nonce, reason);
-                    self.request_again(requester, now, number, Vain::Nacked(reason));
+                    self.set_out(number, false);
+                    self.requests.push_back(Request::TakeBack(nacked, reason));
+                    self.request_again(number, Vain::Nacked(reason));
                 }
             }
             _ => {}
         }
     }
 
+    fn set_out(&mut self, number: u64, is_out: bool) {
+        if let Stage::Pulling(segments) = &mut self.stage {
+            segments.set_out(number, is_out);
+        }
+    }
+
     /// Begins anew with the newest version, unless that was done too often.
-    fn restart(&mut self, requester: &mut Requester, now: Instant, why: Failure) {
+    fn restart(&mut self, now: Instant, why: Failure) {
         self.counters.verification_failures += u64::from(why == Failure::BadSignature);
-        self.withdraw(requester);
+        self.withdraw();
         if self.restarts == MAX_RESTARTS {
-            self.end(requester, Event::Failed(why));
+            self.end(Event::Failed(why));
             return;
         }
         self.restarts += 1;
         if let Stage::Pulling(segments) = &self.stage {
             self.left = Some(segments.name().clone());
         }
-        self.discover(requester, now);
+        self.discover(now);
     }
 
-    fn discover(&mut self, requester: &mut Requester, now: Instant) {
+    fn discover(&mut self, now: Instant) {
         if self.config.name.is_empty() {
-            self.end(requester, Event::Failed(Failure::Unanswered));
+            self.end(Event::Failed(Failure::Unanswered));
             return;
         }
         self.throughput.on_request(now);
         let interest = Interest::builder(self.config.name.clone());
         let interest = interest.can_be_prefix().must_be_fresh();
         let object = Object::new(self.discovery(), interest, Some(self.retry()));
-        requester.want_object(now, object);
+        self.requests.push_back(Request::Object(object));
         self.stage = Stage::Discovering;
     }
 
@@ -474,31 +463,49 @@ impl Fetch {
     }
 
     /// Requests nothing more, and reports the end.
-    fn end(&mut self, requester: &mut Requester, event: Event) {
-        self.withdraw(requester);
+    fn end(&mut self, event: Event) {
+        self.withdraw();
         self.stage = Stage::Over;
         self.events.push_back(event);
     }
 
+    /// Returns by which the uplink knows it.
+    pub(super) const fn client(&self) -> ClientId {
+        self.client
+    }
+
     /// Requests nothing more.
-    pub(super) fn withdraw(&mut self, requester: &mut Requester) {
-        for client in [self.client, self.token(0).client] {
-            requester.withdraw_client(client);
+    fn withdraw(&mut self) {
+        self.requests
+            .push_back(Request::Withdraw(self.client.tokens()));
+    }
+
+    /// Records what became of a request of its own.
+    pub(super) fn handle_event(&mut self, now: Instant, event: &path::Event) {
+        match *event {
+            path::Event::Sent { token, .. } => {
+                if let Some(number) = self.number_of(token) {
+                    self.set_out(number, true);
+                }
+            }
+            path::Event::Lost(token) | path::Event::Dropped(token) => self.on_lost(now, token),
+            _ => {}
         }
     }
 
-    pub(super) fn on_lost(&mut self, requester: &mut Requester, now: Instant, token: Token) {
-        let number = token.segment.index;
+    fn on_lost(&mut self, now: Instant, token: Token) {
         match &self.stage {
             Stage::Discovering if token == self.discovery() => {
                 let why = self.nack.map_or(Failure::Unanswered, Failure::Refused);
-                self.end(requester, Event::Failed(why));
+                self.end(Event::Failed(why));
             }
             Stage::Certifying(_) if token == self.certificate() => {
-                self.restart(requester, now, Failure::Unanswered);
+                self.restart(now, Failure::Unanswered);
             }
-            Stage::Pulling(_) if token == self.token(number) => {
-                self.request_again(requester, now, number, Vain::Lost);
+            Stage::Pulling(_) => {
+                if let Some(number) = self.number_of(token) {
+                    self.request_again(number, Vain::Lost);
+                }
             }
             _ => {}
         }

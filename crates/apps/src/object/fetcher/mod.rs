@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Fetcher     ── Fetch ──┐
-//!  Downloader ─┬─ Fetch ──┴─▶ Outlet: Requester, packets that leave
+//!  Downloader ─┬─ Fetch ──┴─▶ Outlet: Uplink, packets that leave
 //!              └─ Fetch
 //! ```
 
@@ -15,7 +15,7 @@ mod signer;
 mod throughput;
 
 use bytes::Bytes;
-use namecast_stream::path::Requester;
+use namecast_stream::path::Uplink;
 use namecast_units::Instant;
 
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
@@ -23,7 +23,7 @@ pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 
 use crate::{Application, Now, Output};
 use fetch::{Fetch, Learned};
-use outlet::{Arrived, Outlet};
+use outlet::Outlet;
 
 /// Fetches one object: its newest version, whose every segment is verified.
 ///
@@ -49,41 +49,33 @@ impl core::fmt::Debug for Fetcher {
 impl Fetcher {
     /// A fetcher that starts at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: FetcherConfig) -> Self {
+        let mut outlet = Outlet::new(&config, config.max_wanted);
         Self {
-            outlet: Outlet::new(&config, config.max_wanted),
-            fetch: Fetch::new(config, 0, Learned::default()),
+            fetch: Fetch::new(config, outlet.uplink.new_client(), Learned::default()),
+            outlet,
             arrived: FetcherCounters::default(),
         }
     }
 
     /// Takes what the application face delivered: Data or a Nack, bare or in a link packet. Anything else is counted.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
-        let requester = &mut self.outlet.requester;
-        match outlet::open(wire, &mut self.arrived) {
-            Some(Arrived::Data(data, delivery)) => {
-                let is_of_use = self.fetch.handle_data(requester, now, &data, delivery);
-                self.arrived.unexpected += u64::from(!is_of_use);
-            }
-            Some(Arrived::Nack(interest, reason)) => {
-                self.fetch.handle_nack(requester, now, &interest, reason);
-            }
-            None => {}
+        if let Some(arrived) = outlet::open(wire, &mut self.arrived) {
+            let is_of_use = self.outlet.handle(now, &arrived, &mut [&mut self.fetch]);
+            self.arrived.unexpected += u64::from(!is_of_use);
         }
         self.settle(now);
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
-        self.fetch.handle_timeout(&mut self.outlet.requester, now);
+        self.fetch.round_trip = self.outlet.uplink.path().round_trip(now);
+        self.fetch.handle_timeout(now);
         self.settle(now);
     }
 
     /// Sends what may be sent, and requests again what is lost.
     fn settle(&mut self, now: Instant) {
-        let fetch = &mut self.fetch;
-        self.outlet.settle(now, |requester, token| {
-            fetch.on_lost(requester, now, token);
-        });
+        self.outlet.settle(now, &mut [&mut self.fetch]);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
@@ -106,8 +98,8 @@ impl Fetcher {
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn requester(&self) -> &Requester {
-        &self.outlet.requester
+    pub const fn uplink(&self) -> &Uplink {
+        &self.outlet.uplink
     }
 
     /// What arrived.

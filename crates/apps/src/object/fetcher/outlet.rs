@@ -6,15 +6,16 @@ use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Packet};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{Event, Requester, RequesterConfig, Token};
+use namecast_stream::path::{Event, Uplink, UplinkConfig};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{FetcherConfig, FetcherCounters};
+use super::fetch::Fetch;
 use crate::face;
 
 /// Everything that is requested over one path, and the packets that leave.
 pub(super) struct Outlet {
-    pub(super) requester: Requester,
+    pub(super) uplink: Uplink,
     outputs: VecDeque<Bytes>,
 }
 
@@ -27,35 +28,48 @@ pub(super) enum Arrived {
 impl Outlet {
     /// An outlet with the controller of `config`, of which `max_queued` requests may wait for the budget.
     pub(super) fn new(config: &FetcherConfig, max_queued: usize) -> Self {
-        let bounds = RequesterConfig {
+        let bounds = UplinkConfig {
             seed: config.seed,
             max_queued,
             max_attempts: config.max_attempts,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
         let budget = config.control.build(Instant::ZERO, Bitrate::default());
         Self {
-            requester: Requester::new(bounds, budget),
+            uplink: Uplink::new(bounds, budget),
             outputs: VecDeque::new(),
         }
     }
 
-    /// Sends what may be sent, and calls `lost` for what did not come, until nothing is lost.
-    pub(super) fn settle(&mut self, now: Instant, mut lost: impl FnMut(&mut Requester, Token)) {
+    /// Sends what may be sent, and tells `fetches` what became of their requests, until that leads to no others.
+    pub(super) fn settle(&mut self, now: Instant, fetches: &mut [&mut Fetch]) {
         loop {
-            self.requester.handle_timeout(now);
+            for fetch in fetches.iter_mut() {
+                while let Some(request) = fetch.poll_request() {
+                    self.uplink.carry_out(now, request);
+                }
+            }
+            self.uplink.handle_timeout(now);
             let mut is_settled = true;
-            while let Some(event) = self.requester.poll_event() {
-                match event {
+            while let Some(event) = self.uplink.poll_event() {
+                let token = match event {
                     Event::Interest {
                         interest,
                         avoid_face,
-                    } => self.outputs.push_back(face::request(&interest, avoid_face)),
+                    } => {
+                        self.outputs.push_back(face::request(&interest, avoid_face));
+                        continue;
+                    }
                     Event::Lost(token) | Event::Dropped(token) => {
                         is_settled = false;
-                        lost(&mut self.requester, token);
+                        token
                     }
-                    _ => {}
+                    Event::Sent { token, .. } => token,
+                    Event::PathGrew(_) | Event::PathShrank => continue,
+                };
+                let mut fetches = fetches.iter_mut();
+                if let Some(fetch) = fetches.find(|it| it.has_requested(token)) {
+                    fetch.handle_event(now, &event);
                 }
             }
             if is_settled {
@@ -64,8 +78,42 @@ impl Outlet {
         }
     }
 
+    /// Takes what arrived. Returns whether it is a Nack, or Data of use.
+    pub(super) fn handle(
+        &mut self,
+        now: Instant,
+        arrived: &Arrived,
+        fetches: &mut [&mut Fetch],
+    ) -> bool {
+        let mut is_of_use = false;
+        match arrived {
+            Arrived::Data(data, delivery) => {
+                let received = delivery.received(data);
+                self.uplink.handle_data(now, data.name(), &received);
+                while let Some(answer) = self.uplink.poll_answer() {
+                    let mut fetches = fetches.iter_mut();
+                    let fetch = fetches.find(|it| it.has_requested(answer.token));
+                    is_of_use |= fetch.is_some_and(|fetch| {
+                        fetch.round_trip = self.uplink.path().round_trip(now);
+                        fetch.handle_answer(now, answer.token, (data, *delivery))
+                    });
+                }
+            }
+            Arrived::Nack(interest, reason) => {
+                for nacked in self.uplink.handle_nack(interest) {
+                    let mut fetches = fetches.iter_mut();
+                    if let Some(fetch) = fetches.find(|it| it.has_requested(nacked.token)) {
+                        fetch.handle_nack(now, nacked, *reason);
+                    }
+                }
+                is_of_use = true;
+            }
+        }
+        is_of_use
+    }
+
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.requester.poll_timeout()
+        self.uplink.poll_timeout()
     }
 
     pub(super) fn poll_output(&mut self) -> Option<Bytes> {

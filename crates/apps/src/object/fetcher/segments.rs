@@ -1,6 +1,6 @@
 //! The segments of one version: which are here, and which are requested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Bytes, BytesMut};
 use namecast_packet::lp::NackReason;
@@ -22,6 +22,8 @@ pub(super) struct Segments {
     size: u64,
     /// Segments requested that are missing, and how often they were requested in vain.
     wanted: BTreeMap<u64, u32>,
+    /// Of those, the ones whose Interests are out.
+    out: BTreeSet<u64>,
     /// The first one not requested yet.
     next: u64,
     /// Octets of the packet that came last, which others are taken to have.
@@ -48,6 +50,7 @@ impl Segments {
             parts: BTreeMap::new(),
             size: 0,
             wanted: BTreeMap::new(),
+            out: BTreeSet::new(),
             next: 0,
             packet_size: ByteSize::ZERO,
         };
@@ -72,12 +75,6 @@ impl Segments {
         Ok(())
     }
 
-    /// The number of the segment that `name` is of, if it is one of this version's.
-    pub(super) fn number_of(&self, name: &Name) -> Option<u64> {
-        let number = name.last()?.number_of(Component::SEGMENT)?;
-        (name.parent() == self.name).then_some(number)
-    }
-
     /// The next segment to request, unless `max_wanted` are requested and missing.
     pub(super) fn next(&mut self, max_wanted: usize) -> Option<u64> {
         while self.parts.contains_key(&self.next) {
@@ -99,9 +96,18 @@ impl Segments {
         Some(*in_vain)
     }
 
-    /// Segments that are requested and missing.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = u64> {
-        self.wanted.keys().copied()
+    /// Records whether an Interest for segment `number` is out.
+    pub(super) fn set_out(&mut self, number: u64, is_out: bool) {
+        if is_out {
+            self.out.insert(number);
+        } else {
+            self.out.remove(&number);
+        }
+    }
+
+    /// The first segment that is missing and whose Interest is out.
+    pub(super) fn first_out(&self) -> Option<u64> {
+        self.out.iter().copied().find(|it| self.is_wanted(*it))
     }
 
     /// Whether segment `number` is requested and missing.

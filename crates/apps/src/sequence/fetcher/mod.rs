@@ -58,7 +58,7 @@ pub struct Fetcher {
     config: FetcherConfig,
     template: InterestTemplate,
     verifier: Option<SharedVerifier>,
-    requester: NumberedPaths,
+    uplink: NumberedPaths,
     fetched: VecDeque<Fetched>,
     sampler: Sampler,
     segments: Segments,
@@ -96,7 +96,7 @@ impl Fetcher {
         Self {
             template: interest.template(Component::SEQUENCE),
             verifier: None,
-            requester: NumberedPaths::new(config.requests),
+            uplink: NumberedPaths::new(config.requests),
             fetched: VecDeque::new(),
             sampler: Sampler::new(interval, config.max_samples),
             segments: Segments::default(),
@@ -116,13 +116,13 @@ impl Fetcher {
     pub fn start(&mut self, now: Instant) {
         self.sampler.start(now);
         self.segments.start(now);
-        self.requester.start(now);
+        self.uplink.start(now);
     }
 
     /// Requests nothing more, neither new nor lost. What is out still counts.
     pub fn stop(&mut self, now: Instant) {
         self.sample(now);
-        self.requester.stop();
+        self.uplink.stop();
     }
 
     /// Takes a packet from the face: Data, or what the link says about one.
@@ -148,12 +148,12 @@ impl Fetcher {
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sample(now);
-        self.requester.handle_timeout(now);
+        self.uplink.handle_timeout(now);
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.requester.poll_timeout()
+        self.uplink.poll_timeout()
     }
 
     /// The next packet to send, until `None`.
@@ -162,7 +162,7 @@ impl Fetcher {
             number,
             nonce,
             path,
-        } = self.requester.poll_request()?;
+        } = self.uplink.poll_request()?;
         let interest = self.template.build(number, nonce).wire().clone();
         let Some(label) = path.label() else {
             return Some(interest);
@@ -181,8 +181,8 @@ impl Fetcher {
     /// What it counted.
     pub fn figures(&self) -> Figures {
         Figures {
-            requests: self.requester.counters(),
-            in_flight: self.requester.in_flight() as u64,
+            requests: self.uplink.counters(),
+            in_flight: self.uplink.in_flight() as u64,
             ..self.figures
         }
     }
@@ -200,17 +200,17 @@ impl Fetcher {
 
     /// The paths in use.
     pub fn paths(&self) -> usize {
-        self.requester.paths()
+        self.uplink.paths()
     }
 
     /// The bandwidth of content that the controller takes to be its own.
     pub fn estimate(&self) -> Option<Bitrate> {
-        self.requester.estimate()
+        self.uplink.estimate()
     }
 
     /// Whether every number has come, or been given up, and nothing is under way.
     pub fn is_done(&self) -> bool {
-        self.requester.is_done()
+        self.uplink.is_done()
     }
 
     /// Closes the intervals of the samples before anything changes.
@@ -218,8 +218,8 @@ impl Fetcher {
         if self.sampler.is_due(now) {
             let state = State {
                 estimate: self.estimate(),
-                window: self.requester.window(),
-                in_flight: self.requester.in_flight(),
+                window: self.uplink.window(),
+                in_flight: self.uplink.in_flight(),
             };
             self.sampler.advance(now, &state);
         }
@@ -282,14 +282,14 @@ impl Fetcher {
             congestion_marked: link.is_marked,
             feedback: link.feedback.of_content(found.size, whole),
         };
-        let before = self.requester.progress();
-        let answer = (self.requester).handle_data(now, found.number, &received);
+        let before = self.uplink.progress();
+        let answer = (self.uplink).handle_data(now, found.number, &received);
         match answer {
             Ok(answer) => {
                 self.figures.on_data(found.size, &answer);
                 self.figures.congestion_marks += u64::from(link.is_marked);
                 if self.config.requests.segment.is_some() {
-                    let is_last = self.requester.progress().index != before.index;
+                    let is_last = self.uplink.progress().index != before.index;
                     self.segments.on_data(now, &received, is_last);
                 }
                 self.sampler.on_data(found.size, answer.rtt);
@@ -326,8 +326,7 @@ impl Fetcher {
         let is_congestion = reason == NackReason::Congestion;
         let is_out = number.is_some_and(|number| {
             let nonce = interest.nonce();
-            self.requester
-                .handle_nack(now, number, nonce, is_congestion)
+            self.uplink.handle_nack(now, number, nonce, is_congestion)
         });
         self.figures.unasked += u64::from(!is_out);
     }

@@ -13,7 +13,7 @@ use namecast_packet::signature::{HmacSigner, HmacVerifier};
 use namecast_packet::{KeyLocator, LpPacket, Packet};
 use namecast_sim::{Application, Now, Output};
 use namecast_stream::consumer::{self, Consumer, Delivery, Playout, Source, StartAt};
-use namecast_stream::path::{Control, Requester, RequesterConfig};
+use namecast_stream::path::{Control, Uplink, UplinkConfig};
 use namecast_stream::producer::{Arrival, ProducerCounters, Reply, RungConfig, RungId};
 use namecast_stream::{
     Latest, Producer, ProducerConfig, Sample, SampleClass, SampleRate, SegmenterConfig, StreamKind,
@@ -222,7 +222,14 @@ impl Viewer {
             inter_frame: None,
             reorder_delay: Duration::ZERO,
         };
-        let mut consumer = Consumer::new(&config, source, 1);
+        let bounds = UplinkConfig {
+            seed,
+            target,
+            ..UplinkConfig::default()
+        };
+        let budget = Control::Live.build(Instant::ZERO, BITRATE);
+        let mut uplink = Uplink::new(bounds, budget);
+        let mut consumer = Consumer::new(&config, source, uplink.new_client());
         let playout = Playout {
             wall_at_zero: wall_at_zero(),
             base: None,
@@ -230,14 +237,8 @@ impl Viewer {
         };
         consumer.set_playout(Instant::ZERO, playout, Duration::ZERO);
         consumer.set_verifier(Instant::ZERO, Arc::new(HmacVerifier::new(b"key")));
-        let bounds = RequesterConfig {
-            seed,
-            target,
-            ..RequesterConfig::default()
-        };
-        let budget = Control::Live.build(Instant::ZERO, BITRATE);
         Self {
-            single: Single::new(consumer, Requester::new(bounds, budget)),
+            single: Single::new(consumer, uplink),
             has_started: false,
             frames: BTreeMap::new(),
             interest_bytes: 0,

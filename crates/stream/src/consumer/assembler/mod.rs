@@ -70,7 +70,7 @@ pub(super) struct Assembler {
     /// Segments to request, repairs before others.
     repairs: VecDeque<SegmentId>,
     wanted: VecDeque<SegmentId>,
-    /// Segments that are to be requested: here, or at the requester.
+    /// Segments that are to be requested: here, or at the uplink.
     waiting: usize,
     outstanding: usize,
     /// Octets of payload.

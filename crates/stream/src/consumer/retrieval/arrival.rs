@@ -11,6 +11,7 @@ use core::time::Duration;
 use namecast_units::{ByteSize, Instant};
 
 use crate::names::{SampleClass, SegmentId, SegmentKind};
+use crate::path::Request;
 use crate::rate::{Arrival, PathEvent};
 use crate::sample::{Lead, SampleHeader};
 
@@ -19,7 +20,7 @@ use super::super::order::SampleKey;
 use super::super::repair::Came;
 use super::super::synchroniser::FirstSegment;
 use super::super::timeline::CLOCK_WAS_SET;
-use super::{Answer, Output, Playback, Retrieval, Schedule, Segment, SharedVerifier};
+use super::{Answer, Playback, Retrieval, Schedule, Segment, SharedVerifier};
 
 impl Retrieval {
     /// Takes a segment, whatever it claims to be.
@@ -64,7 +65,8 @@ impl Retrieval {
         };
         if answered.was_queued {
             // Whatever it is worth, it answers what was to be retransmitted; if it is bad, that is decided anew.
-            self.outputs.push(Output::WithdrawOne(id));
+            let token = self.client.token(id);
+            self.outputs.request(Request::Withdraw(token..=token));
         }
         match answered.asked {
             Some(_) if answered.is_repair => self.counters.repair_bytes += size.as_bytes(),
@@ -205,7 +207,8 @@ impl Retrieval {
         } else if let Some((gone, bad)) = self.assembler.accept_lead(now, key, lead, is_suspicious)
         {
             for id in gone {
-                self.outputs.push(Output::Forget(id));
+                let token = self.client.token(id);
+                self.outputs.request(Request::Forget(token));
             }
             for id in bad {
                 self.on_bad(now, id, schedule);
@@ -275,12 +278,12 @@ impl Retrieval {
         }
         let (measured, available_at) = schedule.measure(now, key, header.published_at(), &answer);
         if let Some(round_trip) = measured {
-            self.outputs.push(Output::RoundTrip(round_trip));
+            self.outputs.request(Request::RoundTrip(round_trip));
         }
         // By a clock that was set, it would have been here long before it was requested.
         if now.since(available_at) < CLOCK_WAS_SET {
-            let group = self.group(key);
-            self.outputs.push(Output::Revise(group, available_at));
+            let tokens = self.client.sample(key.0, key.1);
+            self.outputs.request(Request::Revise(tokens, available_at));
         }
         measured
     }
@@ -288,7 +291,8 @@ impl Retrieval {
     /// A packet was not what it should be: it is requested again, past all caches.
     fn on_bad(&mut self, now: Instant, id: SegmentId, schedule: &Schedule) {
         self.counters.drop_verification += 1;
-        self.outputs.push(Output::Reject(id));
+        let token = self.client.token(id);
+        self.outputs.request(Request::Reject(token));
         let key = (id.class, id.sequence);
         let is_published = schedule.is_published(key, &self.assembler);
         if self.assembler.reject(now, id, is_published) == Rejected::Hopeless {
@@ -327,7 +331,8 @@ impl Retrieval {
             payload,
         };
         for id in self.assembler.finish(key, complete) {
-            self.outputs.push(Output::WithdrawOne(id));
+            let token = self.client.token(id);
+            self.outputs.request(Request::Withdraw(token..=token));
         }
     }
 }

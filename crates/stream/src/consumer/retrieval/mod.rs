@@ -19,11 +19,11 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Name};
+use namecast_packet::Data;
 use namecast_units::Instant;
 
 use crate::names::SegmentId;
-use crate::path::{Client, Group, Token};
+use crate::path::{ClientId, Request};
 use crate::rate::{Loss, Lost, PathEvent};
 
 use super::assembler::{Asked, Assembler, Assembly};
@@ -32,13 +32,13 @@ use super::outbox::Outbox;
 use super::playback::Playback;
 use super::repair::{Recovery, Times};
 use super::schedule::{News, Schedule};
-use super::{Config, Counters, Delivery, Output, SharedVerifier, Sizes, Source};
+use super::{Config, Counters, Delivery, SharedVerifier, Sizes, Source};
 
 /// Requests, receives and repairs the samples of one rung.
 pub(super) struct Retrieval {
     source: Source,
-    /// By which the requester knows it.
-    client: Client,
+    /// By which the uplink knows it.
+    client: ClientId,
     /// Whose signature counts.
     verifier: Option<SharedVerifier>,
     max_segments: usize,
@@ -92,7 +92,7 @@ impl<'a> Answer<'a> {
 
 impl Retrieval {
     /// Nothing under way.
-    pub(super) fn new(config: &Config, source: Source, client: Client) -> Self {
+    pub(super) fn new(config: &Config, source: Source, client: ClientId) -> Self {
         let recovery = Recovery::new(config, &source);
         let segments = source.estimators(config.max_segments);
         Self {
@@ -112,7 +112,8 @@ impl Retrieval {
     pub(super) fn clear(&mut self) {
         self.assembler.clear();
         self.recovery.restart();
-        self.outputs.push(Output::WithdrawAll);
+        self.outputs
+            .request(Request::Withdraw(self.client.tokens()));
     }
 
     /// Takes over what `other`, of another rung of the stream, knows of losses.
@@ -125,17 +126,9 @@ impl Retrieval {
         &self.source
     }
 
-    /// Returns by which the requester knows it.
-    pub(super) const fn client(&self) -> Client {
+    /// Returns by which the uplink knows it.
+    pub(super) const fn client(&self) -> ClientId {
         self.client
-    }
-
-    /// Returns the segment that `name` is of, as the requester knows it.
-    pub(super) fn token_of(&self, name: &Name) -> Option<Token> {
-        Some(Token {
-            client: self.client,
-            segment: self.source.names.parse(name)?,
-        })
     }
 
     /// Returns what was counted.
@@ -252,7 +245,8 @@ impl Retrieval {
         let (sample, was_requested) = self.assembler.remove(key)?;
         schedule.on_gone(key);
         if was_requested {
-            self.outputs.push(Output::Withdraw(self.group(key)));
+            let tokens = self.client.sample(key.0, key.1);
+            self.outputs.request(Request::Withdraw(tokens));
         }
         Some(sample)
     }
@@ -270,14 +264,6 @@ impl Retrieval {
             self.remove(*key, schedule);
         }
         all
-    }
-
-    const fn group(&self, (class, sequence): SampleKey) -> Group {
-        Group {
-            client: self.client,
-            class,
-            sequence,
-        }
     }
 
     /// A segment did not come when it should have.

@@ -7,12 +7,12 @@ use namecast_units::{ByteSize, Instant};
 
 use crate::catalogue::StreamKind;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
-use crate::path::{Kind, Token, Want};
+use crate::path::{self, Kind, Want};
 use crate::rate::Loss;
 
 use super::super::assembler::{Opening, Request, Sent, SentAs};
 use super::super::order::SampleKey;
-use super::{Output, Retrieval, Schedule};
+use super::{Retrieval, Schedule};
 
 /// Wait after a Nack that says that the Nonce was seen before.
 const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
@@ -89,7 +89,7 @@ impl Retrieval {
     pub(in crate::consumer) fn request_queued(&mut self, now: Instant, schedule: &Schedule) {
         while let Some(request) = self.assembler.next_request() {
             let want = self.want(now, &request, schedule);
-            self.outputs.push(Output::Want(want));
+            self.outputs.request(path::Request::Want(want));
         }
     }
 
@@ -104,14 +104,10 @@ impl Retrieval {
         let most = f64::from(self.source.segment_size);
         let size = (request.size.min(most) + HEADERS) * request.likelihood;
         Want {
-            token: Token {
-                client: self.client,
-                segment: id,
-            },
+            token: self.client.token(id),
             name: self.source.names.segment(id),
             lifetime: schedule.lifetime(now, id.class, self.hedging()),
             must_be_fresh: request.must_be_fresh || schedule.handover().needs_fresh(now),
-            can_be_prefix: false,
             avoid_face: request.avoid_face,
             kind: match id.kind {
                 _ if request.is_repair => Kind::Repair,

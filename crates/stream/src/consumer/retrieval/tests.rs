@@ -4,9 +4,11 @@ use namecast_packet::Nonce;
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::HmacVerifier;
 
+use super::super::Output;
 use super::*;
 use crate::metadata::Latest;
 use crate::names::{SampleClass, SegmentKind};
+use crate::path::{ClientId, Request};
 
 use super::super::StartAt;
 use super::super::fixtures::{at, key_sample, latest, playout, source};
@@ -39,7 +41,7 @@ impl Bench {
         schedule.start(at(0), &source, &latest, StartAt::NewestKey);
         Self {
             playback: Playback::new(&config, &source),
-            retrieval: Retrieval::new(&config, source, 1),
+            retrieval: Retrieval::new(&config, source, ClientId(1)),
             schedule,
         }
     }
@@ -63,7 +65,7 @@ impl Bench {
         self.retrieval.request_queued(at(0), &self.schedule);
         let mut sent = Vec::new();
         while let Some(output) = self.retrieval.outbox().pop() {
-            if let Output::Want(want) = output {
+            if let Output::Request(Request::Want(want)) = output {
                 let id = want.token.segment;
                 let nonce = (Nonce::from(7), 0);
                 self.retrieval.on_sent(at(0), id, nonce, &mut self.schedule);
@@ -122,7 +124,7 @@ fn a_sample_that_is_whole_withdraws_the_rest() {
     let sample = &bench.retrieval.samples()[&KEY];
     assert_eq!(sample.outstanding(), 0);
     let outputs = bench.outputs();
-    assert!(outputs.iter().any(|it| it.starts_with("Forget(")));
+    assert!(outputs.iter().any(|it| it.starts_with("Request(Forget(")));
 }
 
 #[test]
@@ -192,7 +194,7 @@ fn what_is_dropped_is_withdrawn() {
     assert_eq!(removed, [KEY]);
     assert!(!retrieval.samples().contains_key(&KEY));
     let outputs = bench.outputs();
-    assert!(outputs[0].starts_with("Withdraw(Group"), "{outputs:?}");
+    assert!(outputs[0].starts_with("Request(Withdraw("), "{outputs:?}");
     let again = bench.retrieval.remove(KEY, &mut bench.schedule);
     assert!(again.is_none());
 }

@@ -1,4 +1,4 @@
-//! A consumer of which everything is requested at once: the twin of a requester without bounds.
+//! A consumer of which everything is requested at once: the twin of an uplink without bounds.
 
 use core::ops::{Deref, DerefMut};
 use std::collections::VecDeque;
@@ -7,7 +7,7 @@ use namecast_packet::{Nonce, Verifier};
 use namecast_units::Random;
 
 use super::*;
-use crate::path::{Event, Want};
+use crate::path::{ClientId, Event, Request, Want};
 
 /// What comes of it.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl DerefMut for Eager {
 impl Eager {
     pub(super) fn new(config: &Config, source: Source) -> Self {
         Self {
-            consumer: Consumer::new(config, source, 1),
+            consumer: Consumer::new(config, source, ClientId(1)),
             random: Random::from_seed(1),
             order: 0,
             done: VecDeque::new(),
@@ -58,7 +58,7 @@ impl Eager {
     fn send(&mut self, now: Instant) {
         while let Some(output) = self.consumer.poll_output() {
             match output {
-                Output::Want(want) => {
+                Output::Request(Request::Want(want)) => {
                     let nonce = Nonce::from(self.random.next_u64() as u32);
                     let sent = Event::Sent {
                         token: want.token,
@@ -82,15 +82,22 @@ impl Eager {
     }
 
     pub(super) fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) -> bool {
-        let is_ours = self.consumer.handle_data(now, data, delivery);
+        let segment = self.consumer.source().names.parse(data.name());
+        if let Some(segment) = segment {
+            self.consumer.handle_data(now, segment, data, delivery);
+        }
         self.send(now);
-        is_ours
+        segment.is_some()
     }
 
     pub(super) fn handle_nack(&mut self, now: Instant, of: &Interest, reason: NackReason) -> bool {
-        let is_ours = self.consumer.handle_nack(now, of, reason);
+        let segment = self.consumer.source().names.parse(of.name());
+        if let Some(segment) = segment {
+            let nack = (of.nonce(), reason);
+            self.consumer.handle_nack(now, segment, nack);
+        }
         self.send(now);
-        is_ours
+        segment.is_some()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Instant) {

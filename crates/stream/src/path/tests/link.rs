@@ -1,7 +1,7 @@
-//! A requester at one end of a model link, and a publisher at the other.
+//! An uplink at one end of a model link, and a publisher at the other.
 //!
 //! ```text
-//!  Requester ──Interests, one-way delay──▶ publisher: waits until the Data is published
+//!  Uplink ──Interests, one-way delay──▶ publisher: waits until the Data is published
 //!      ▲                                        │
 //!      └──one-way delay── rate ── drop-tail queue ◀┘
 //! ```
@@ -10,11 +10,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use core::time::Duration;
 
+use namecast_packet::Name;
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use crate::feedback::Received;
 use crate::names::{SampleClass, SegmentId, SegmentKind};
-use crate::path::{Budget, Client, Event, Kind, Requester, RequesterConfig, Token, Want};
+use crate::path::{Answer, Budget, ClientId, Event, Kind, Token, Uplink, UplinkConfig, Want};
 
 /// What every packet of media takes: 8,640 bits.
 pub(crate) const SIZE: ByteSize = ByteSize::bytes(1_080);
@@ -34,31 +35,46 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 }
 
 /// Segment number `index` of the delta sample `sequence`.
-pub(crate) const fn token(client: Client, sequence: u64, index: u64) -> Token {
-    Token {
-        client,
-        segment: SegmentId {
-            class: SampleClass::Delta,
-            sequence,
-            kind: SegmentKind::Data,
-            index,
-        },
-    }
+pub(crate) const fn token(client: u32, sequence: u64, index: u64) -> Token {
+    ClientId(client).token(SegmentId {
+        class: SampleClass::Delta,
+        sequence,
+        kind: SegmentKind::Data,
+        index,
+    })
+}
+
+/// The name that `token` is for.
+pub(crate) fn name(token: Token) -> Name {
+    let SegmentId {
+        sequence, index, ..
+    } = token.segment;
+    let client = token.client.0;
+    format!("/demo/{client}/{sequence}/{index}")
+        .parse()
+        .unwrap()
+}
+
+/// Takes Data for `token`. Returns the want that it answers.
+pub(crate) fn answer(
+    uplink: &mut Uplink,
+    now: Instant,
+    token: Token,
+    received: &Received,
+) -> Option<Answer> {
+    uplink.handle_data(now, &name(token), received);
+    let answer = uplink.poll_answer();
+    assert_eq!(uplink.poll_answer(), None);
+    answer
 }
 
 /// A want for a packet of media that exists.
 pub(crate) fn want(token: Token, kind: Kind) -> Want {
-    let SegmentId {
-        sequence, index, ..
-    } = token.segment;
     Want {
         token,
-        name: format!("/demo/{}/{sequence}/{index}", token.client)
-            .parse()
-            .unwrap(),
+        name: name(token),
         lifetime: ms(4_000),
         must_be_fresh: false,
-        can_be_prefix: false,
         avoid_face: None,
         kind,
         size: SIZE,
@@ -69,7 +85,7 @@ pub(crate) fn want(token: Token, kind: Kind) -> Want {
     }
 }
 
-/// A packet on its way to the requester.
+/// A packet on its way to the uplink.
 #[derive(Clone, Copy, Debug)]
 struct Packet {
     token: Token,
@@ -165,10 +181,10 @@ impl Link {
     }
 }
 
-/// A requester, its link, and a consumer that repairs what is lost.
+/// An uplink, its link, and a consumer that repairs what is lost.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    pub(crate) requester: Requester,
+    pub(crate) uplink: Uplink,
     pub(crate) link: Link,
     pub(crate) now: Instant,
     /// When Interests left, and for what.
@@ -194,12 +210,12 @@ impl Bench {
     /// A bench with the budget for live media.
     pub(crate) fn new(link: Link) -> Self {
         let budget = Budget::live(crate::path::LiveConfig::default());
-        Self::with(link, RequesterConfig::default(), budget)
+        Self::with(link, UplinkConfig::default(), budget)
     }
 
-    pub(crate) fn with(link: Link, config: RequesterConfig, budget: Budget) -> Self {
+    pub(crate) fn with(link: Link, config: UplinkConfig, budget: Budget) -> Self {
         Self {
-            requester: Requester::new(config, budget),
+            uplink: Uplink::new(config, budget),
             base: link.data_delay + Duration::from_secs_f64(8_640.0 / link.rate.as_bps() as f64),
             base_before: None,
             link,
@@ -218,12 +234,12 @@ impl Bench {
     /// Wants something that is published at `published_at`.
     pub(crate) fn want(&mut self, want: Want, published_at: Instant) {
         self.wants.insert(want.token, (want.clone(), published_at));
-        self.requester.want(self.now, want);
+        self.uplink.want(self.now, want);
     }
 
     /// Plays media of `rate` for `span`, in samples of which each is published at once.
     pub(crate) fn play(&mut self, rate: Bitrate, span: Duration) {
-        self.requester.set_need(rate);
+        self.uplink.set_need(rate);
         let until = self.now + span;
         while self.now < until {
             if self.next_sample_at <= self.now {
@@ -246,7 +262,7 @@ impl Bench {
             let media = Want {
                 available_at: Some(available_at),
                 not_before: (index >= AT_ONCE).then_some(available_at),
-                due: Some(available_at + self.requester.path().target()),
+                due: Some(available_at + self.uplink.path().target()),
                 deadline: Some(available_at + LATE),
                 ..want(token, Kind::Delta)
             };
@@ -258,7 +274,7 @@ impl Bench {
     pub(crate) fn run_until(&mut self, until: Instant) {
         self.settle();
         loop {
-            let timeout = self.requester.poll_timeout();
+            let timeout = self.uplink.poll_timeout();
             let next = timeout.into_iter().chain(self.link.next_step()).min();
             let Some(next) = next.filter(|next| *next <= until) else {
                 break;
@@ -286,16 +302,15 @@ impl Bench {
             return;
         };
         self.came.push((self.now, token));
-        let answer = self
-            .requester
-            .handle_data(self.now, token, &Received::new(want.size, false));
+        let received = Received::new(want.size, false);
+        let answer = answer(&mut self.uplink, self.now, token, &received);
         // The consumer has verified a lead.
-        if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == packet.sent_at) {
+        if token.segment.is_lead() && answer.is_some_and(|it| it.sent_at == Some(packet.sent_at)) {
             let rtt = self.now.since(packet.sent_at + packet.waited);
-            self.requester.on_round_trip(self.now, rtt);
+            self.uplink.on_round_trip(self.now, rtt);
             self.base = self.base.min(self.now.since(published_at));
             let available_at = published_at + self.base;
-            self.requester.revise(self.now, token.group(), available_at);
+            self.uplink.revise(self.now, &token.sample(), available_at);
         }
     }
 
@@ -306,8 +321,8 @@ impl Bench {
         };
         let (at, count) = self.calls;
         assert!(count <= MAX_REPEATED_CALLS, "no progress at {at}");
-        self.requester.handle_timeout(self.now);
-        while let Some(event) = self.requester.poll_event() {
+        self.uplink.handle_timeout(self.now);
+        while let Some(event) = self.uplink.poll_event() {
             match event {
                 Event::Sent { token, .. } => self.on_sent(token),
                 Event::Interest { .. } => continue,
@@ -343,6 +358,6 @@ impl Bench {
             not_before: None,
             ..want.clone()
         };
-        self.requester.want(self.now, repair);
+        self.uplink.want(self.now, repair);
     }
 }

@@ -31,7 +31,7 @@ fn capacity_is_the_rate_within_bursts() {
     ] {
         let mut bench = bench(Bitrate::kbps(link));
         bench.play(Bitrate::kbps(media), ms(3_000));
-        let path = bench.requester.path();
+        let path = bench.uplink.path();
         let rate = (link * 1_000) as f64;
         let range = 0.9 * rate..=1.1 * rate;
         assert!(range.contains(&path.capacity()), "{}", path.capacity());
@@ -47,7 +47,7 @@ fn capacity_is_the_rate_within_bursts() {
 fn round_trip_is_without_queues() {
     let mut bench = bench(Bitrate::mbps(4));
     bench.play(Bitrate::mbps(2), ms(2_000));
-    let rtt = bench.requester.path().round_trip(bench.now);
+    let rtt = bench.uplink.path().round_trip(bench.now);
     assert_eq!(rtt, Duration::from_micros(42_160));
 }
 
@@ -63,7 +63,7 @@ fn fast_capacity_follows_a_fall() {
     let mut least = f64::INFINITY;
     for millis in (10..=1_500).step_by(10) {
         bench.play(Bitrate::mbps(2), ms(10));
-        let fast = bench.requester.path().fast_capacity();
+        let fast = bench.uplink.path().fast_capacity();
         least = least.min(fast);
         assert!(fast > 0.8e6, "{fast} after {millis} ms");
         assert!(millis != 400 || least < 1.75e6, "{least}");
@@ -81,7 +81,7 @@ fn a_path_that_becomes_longer_at_once_is_reported() {
         while growths(&bench).is_empty() && bench.now < at(6_500) {
             bench.play(Bitrate::kbps(kbps), ms(10));
         }
-        let rtt = bench.requester.path().round_trip(bench.now);
+        let rtt = bench.uplink.path().round_trip(bench.now);
         assert!((ms(141)..=ms(144)).contains(&rtt), "{rtt:?}");
         bench.play(Bitrate::kbps(kbps), ms(5_000));
         let growths = growths(&bench);
@@ -92,7 +92,7 @@ fn a_path_that_becomes_longer_at_once_is_reported() {
             "{reported_at}"
         );
         assert!((ms(98)..=ms(102)).contains(&shift), "{shift:?}");
-        let path = bench.requester.path();
+        let path = bench.uplink.path();
         assert!(path.queue_min(bench.now, ms(1_000)) < 0.004);
         let rtt = path.round_trip(bench.now);
         assert!((ms(141)..=ms(144)).contains(&rtt), "{rtt:?}");
@@ -114,7 +114,7 @@ fn a_queue_of_a_full_link_is_no_longer_path() {
         let mut longest: f64 = 0.0;
         for _ in 0..30 {
             bench.play(Bitrate::kbps(media), ms(500));
-            let path = bench.requester.path();
+            let path = bench.uplink.path();
             longest = longest.max(path.queue_max(bench.now, ms(500)));
         }
         assert!((0.04..0.2).contains(&longest), "{longest} at {link} kbit/s");
@@ -149,13 +149,13 @@ fn a_queue_that_grows_slowly_is_no_longer_path() {
     let link = Link::new(Bitrate::mbps(4), ms(20), 200);
     let control: Control = "rate:4100kbps".parse().unwrap();
     let budget = control.build(at(0), Bitrate::mbps(4));
-    let mut bench = Bench::with(link, RequesterConfig::default(), budget);
+    let mut bench = Bench::with(link, UplinkConfig::default(), budget);
     for index in 0..6_000 {
         bench.want(want(token(1, 1, index), Kind::Delta), at(0));
     }
-    bench.requester.set_need(Bitrate::kbps(4_100));
+    bench.uplink.set_need(Bitrate::kbps(4_100));
     bench.run_for(ms(8_000));
-    let queue = bench.requester.path().queue_min(bench.now, ms(1_000));
+    let queue = bench.uplink.path().queue_min(bench.now, ms(1_000));
     assert!((0.15..0.25).contains(&queue), "{queue}");
     assert_eq!(growths(&bench), []);
 }
@@ -183,7 +183,7 @@ fn a_path_that_is_not_longer_after_all_is_reported() {
         "{}",
         shrank[0]
     );
-    let rtt = bench.requester.path().round_trip(bench.now);
+    let rtt = bench.uplink.path().round_trip(bench.now);
     assert!((ms(42)..=ms(43)).contains(&rtt), "{rtt:?}");
 }
 
@@ -192,13 +192,13 @@ fn a_path_that_is_not_longer_after_all_is_reported() {
 fn silence_is_no_measurement() {
     let mut bench = bench(Bitrate::mbps(4));
     bench.play(Bitrate::mbps(2), ms(3_000));
-    let path = bench.requester.path();
+    let path = bench.uplink.path();
     assert!(path.is_flowing(bench.now));
     let capacity = path.capacity();
     bench.run_for(ms(1_000));
-    let last = bench.requester.path().last_arrival();
+    let last = bench.uplink.path().last_arrival();
     bench.run_for(ms(1_000));
-    let path = bench.requester.path();
+    let path = bench.uplink.path();
     assert!(!path.is_flowing(bench.now));
     assert_eq!(path.last_arrival(), last);
     assert!((path.capacity() / capacity - 1.0).abs() < 0.01);
@@ -206,26 +206,27 @@ fn silence_is_no_measurement() {
     assert_eq!(path.backlogged_since(), None);
 }
 
-/// What the requester knows of its path after Data that came, and after what the consumer said of it.
-fn path_after(said: impl Fn(&mut Requester, Token)) -> String {
-    let mut requester = requester(RequesterConfig::default());
+/// What the uplink knows of its path after Data that came, and after what the consumer said of it.
+fn path_after(said: impl Fn(&mut Uplink, Token)) -> String {
+    let mut uplink = uplink(UplinkConfig::default());
     let token = token(1, 1, 0);
     for index in 0..2 {
         let token = self::token(1, 1, index);
-        requester.want(at(0), want(token, Kind::Delta));
+        uplink.want(at(0), want(token, Kind::Delta));
     }
-    assert_eq!(sent(&mut requester, at(0)).len(), 2);
-    requester.handle_timeout(at(60));
-    let before = format!("{:?}", requester.path());
-    let answer = requester.handle_data(
+    assert_eq!(sent(&mut uplink, at(0)).len(), 2);
+    uplink.handle_timeout(at(60));
+    let before = format!("{:?}", uplink.path());
+    let found = answer(
+        &mut uplink,
         at(61),
         token,
         &Received::new(ByteSize::bytes(100_000), true),
     );
-    assert_eq!(answer.map(|it| it.token), Some(token));
-    said(&mut requester, token);
-    requester.handle_timeout(at(61));
-    let after = format!("{:?}", requester.path());
+    assert_eq!(found.map(|it| it.token), Some(token));
+    said(&mut uplink, token);
+    uplink.handle_timeout(at(61));
+    let after = format!("{:?}", uplink.path());
     if before == after {
         String::new()
     } else {
@@ -235,25 +236,30 @@ fn path_after(said: impl Fn(&mut Requester, Token)) -> String {
 
 #[test]
 fn data_that_is_rejected_is_no_measurement() {
-    let bad = path_after(|requester, token| requester.reject(token));
+    let bad = path_after(|uplink, token| uplink.reject(token));
     assert_eq!(bad, "");
     let good = path_after(|_, _| {});
     assert_ne!(good, "");
-    let other = path_after(|requester, _| requester.reject(token(1, 1, 1)));
+    let other = path_after(|uplink, _| uplink.reject(token(1, 1, 1)));
     assert_eq!(other, good);
 }
 
 /// F of \[DCTCP\] with a gain of 1/64: after one mark 1/64, and after another packet without one 63/64 of that.
 #[test]
 fn marks_are_smoothed() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let mut marked = Vec::new();
     for (index, is_marked) in [(0, true), (1, false)] {
-        requester.want(at(0), want(token(1, 1, index), Kind::Sound));
-        requester.handle_timeout(at(0));
-        requester.handle_data(at(60), token(1, 1, index), &Received::new(SIZE, is_marked));
-        requester.handle_timeout(at(60));
-        marked.push(requester.path().marked());
+        uplink.want(at(0), want(token(1, 1, index), Kind::Sound));
+        uplink.handle_timeout(at(0));
+        answer(
+            &mut uplink,
+            at(60),
+            token(1, 1, index),
+            &Received::new(SIZE, is_marked),
+        );
+        uplink.handle_timeout(at(60));
+        marked.push(uplink.path().marked());
     }
     assert!((marked[0] - 1.0 / 64.0).abs() < 1e-12);
     assert!((marked[1] - 63.0 / 64.0 / 64.0).abs() < 1e-12);
@@ -261,14 +267,14 @@ fn marks_are_smoothed() {
 
 #[test]
 fn an_offered_rate_holds_for_a_second() {
-    let mut requester = requester(RequesterConfig::default());
-    requester.want(at(900), want(token(1, 1, 0), Kind::Sound));
-    requester.handle_timeout(at(900));
+    let mut uplink = uplink(UplinkConfig::default());
+    uplink.want(at(900), want(token(1, 1, 0), Kind::Sound));
+    uplink.handle_timeout(at(900));
     let mut received = Received::new(SIZE, false);
     received.feedback.offered = Some(Bitrate::mbps(3));
-    requester.handle_data(at(1_000), token(1, 1, 0), &received);
-    requester.handle_timeout(at(1_000));
-    let path = requester.path();
+    answer(&mut uplink, at(1_000), token(1, 1, 0), &received);
+    uplink.handle_timeout(at(1_000));
+    let path = uplink.path();
     assert_eq!(path.offered(at(2_000)), Some(Bitrate::mbps(3)));
     assert_eq!(path.offered(at(2_001)), None);
 }

@@ -11,14 +11,14 @@ use crate::rate::{Arrival, Lost, RateController, Target};
 /// Round trip of a path of which nothing is known, and how much earlier Interests leave than that.
 const LEAVES_BEFORE: Duration = ms(50 + 2);
 
-/// Calls the requester whenever it wants to be called until `until`. Returns what left, and when.
-fn run(requester: &mut Requester, from: Instant, until: Instant) -> Vec<(Instant, Token)> {
+/// Calls the uplink whenever it wants to be called until `until`. Returns what left, and when.
+fn run(uplink: &mut Uplink, from: Instant, until: Instant) -> Vec<(Instant, Token)> {
     let mut all = Vec::new();
     let mut now = from;
     while now <= until {
-        let left = sent(requester, now);
+        let left = sent(uplink, now);
         all.extend(left.into_iter().map(|(token, _)| (now, token)));
-        now = requester.poll_timeout().unwrap_or(until + ms(1)).max(now);
+        now = uplink.poll_timeout().unwrap_or(until + ms(1)).max(now);
     }
     all
 }
@@ -34,37 +34,37 @@ fn live_want(token: Token, available_at: Instant) -> Want {
 #[test]
 fn four_interests_leave_for_one_name_and_no_more() {
     for kind in [Kind::Sound, Kind::Repair, Kind::Delta] {
-        let mut requester = requester(RequesterConfig::default());
+        let mut uplink = uplink(UplinkConfig::default());
         let token = token(1, 1, 0);
         let mut nonces = Vec::new();
         for round in 0..7 {
-            requester.want(at(round * 50), want(token, kind));
-            nonces.extend(sent(&mut requester, at(round * 50)));
+            uplink.want(at(round * 50), want(token, kind));
+            nonces.extend(sent(&mut uplink, at(round * 50)));
         }
         assert_eq!(nonces.len(), 4, "{kind:?}");
         nonces.sort_by_key(|(_, nonce)| nonce.0);
         nonces.dedup();
         assert_eq!(nonces.len(), 4, "each has a Nonce of its own");
-        let counters = requester.counters();
+        let counters = uplink.counters();
         assert_eq!((counters.interests, counters.retransmissions), (4, 3));
         assert_eq!(counters.dropped, 3);
-        assert_eq!(requester.sizes(), (1, 0));
+        assert_eq!(uplink.sizes(), (1, 0));
     }
 }
 
 #[test]
 fn a_fifth_interest_is_reported_as_dropped() {
-    let config = RequesterConfig::default();
-    let mut requester = requester(config);
+    let config = UplinkConfig::default();
+    let mut uplink = uplink(config);
     let token = token(1, 1, 0);
     for round in 0..=u64::from(config.max_attempts) {
-        let before = core::iter::from_fn(|| requester.poll_event()).count();
+        let before = core::iter::from_fn(|| uplink.poll_event()).count();
         assert!(round == 0 || before == 2, "an Interest and its report");
-        requester.want(at(round), want(token, Kind::Sound));
-        requester.handle_timeout(at(round));
+        uplink.want(at(round), want(token, Kind::Sound));
+        uplink.handle_timeout(at(round));
     }
-    assert_eq!(requester.poll_event(), Some(Event::Dropped(token)));
-    assert_eq!(requester.poll_event(), None);
+    assert_eq!(uplink.poll_event(), Some(Event::Dropped(token)));
+    assert_eq!(uplink.poll_event(), None);
 }
 
 /// Against a sort by rank and by when the Data is published. 40 packets are within the first burst of 48.
@@ -80,7 +80,7 @@ fn sound_leaves_before_repairs_before_media_before_probes() {
     ];
     for seed in 0..20 {
         let mut random = Random::from_seed(seed);
-        let mut requester = requester(RequesterConfig::default());
+        let mut uplink = uplink(UplinkConfig::default());
         let mut expected = Vec::new();
         for index in 0..40 {
             let (rank, kind) = kinds[random.below(kinds.len() as u64) as usize];
@@ -90,11 +90,11 @@ fn sound_leaves_before_repairs_before_media_before_probes() {
                 ..want(token(1, 1, index), kind)
             };
             expected.push((rank, available_at, index));
-            requester.want(at(0), want);
+            uplink.want(at(0), want);
         }
         expected.sort();
         let expected: Vec<_> = expected.into_iter().map(|(_, _, index)| index).collect();
-        let found: Vec<_> = sent(&mut requester, at(0))
+        let found: Vec<_> = sent(&mut uplink, at(0))
             .into_iter()
             .map(|(token, _)| token.segment.index)
             .collect();
@@ -110,12 +110,12 @@ fn repairs_leave_within_their_share() {
         first_burst: 1_000,
         ..LiveConfig::default()
     };
-    let config = RequesterConfig::default();
-    let mut requester = Requester::new(config, Budget::live(large_budget));
+    let config = UplinkConfig::default();
+    let mut uplink = Uplink::new(config, Budget::live(large_budget));
     for index in 0..102 {
-        requester.want(at(0), want(token(1, 1, index), Kind::Repair));
+        uplink.want(at(0), want(token(1, 1, index), Kind::Repair));
     }
-    let left = run(&mut requester, at(0), at(99));
+    let left = run(&mut uplink, at(0), at(99));
     let times: Vec<_> = left.iter().map(|(at, _)| *at).collect();
     assert_eq!(times[..100], [at(0); 100]);
     assert_eq!(times.len(), 101);
@@ -125,30 +125,30 @@ fn repairs_leave_within_their_share() {
 /// Bursts aside, the Data of a limited client is of 100 kbit/s: 8,640 bits every 86.4 ms.
 #[test]
 fn a_limited_client_requests_no_faster_than_its_limit() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let limit = Limit {
         rate: Bitrate::kbps(100),
         packet_size: SIZE,
     };
-    requester.set_limit(2, Some(limit));
+    uplink.set_limit(ClientId(2), Some(limit));
     for index in 0..40 {
-        requester.want(at(0), want(token(2, 1, index), Kind::Key));
+        uplink.want(at(0), want(token(2, 1, index), Kind::Key));
     }
-    let left = run(&mut requester, at(0), at(1_000));
+    let left = run(&mut uplink, at(0), at(1_000));
     assert!((11..=13).contains(&left.len()), "{}", left.len());
-    assert_eq!(requester.counters().probes, left.len() as u64);
+    assert_eq!(uplink.counters().probes, left.len() as u64);
 }
 
 #[test]
 fn nothing_of_a_withdrawn_sample_leaves() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     for (sequence, index) in [(1, 0), (1, 1), (2, 0), (3, 0), (3, 7)] {
-        requester.want(at(0), live_want(token(1, sequence, index), at(200)));
+        uplink.want(at(0), live_want(token(1, sequence, index), at(200)));
     }
-    requester.want(at(0), live_want(token(2, 1, 0), at(200)));
-    requester.withdraw(token(1, 1, 0).group());
-    requester.withdraw_one(token(1, 3, 0));
-    let left: Vec<_> = run(&mut requester, at(0), at(1_000))
+    uplink.want(at(0), live_want(token(2, 1, 0), at(200)));
+    uplink.withdraw(&token(1, 1, 0).sample());
+    uplink.withdraw(&(token(1, 3, 0)..=token(1, 3, 0)));
+    let left: Vec<_> = run(&mut uplink, at(0), at(1_000))
         .into_iter()
         .map(|(_, token)| token)
         .collect();
@@ -159,58 +159,58 @@ fn nothing_of_a_withdrawn_sample_leaves() {
 #[test]
 fn data_of_a_withdrawn_sample_tells_of_the_path() {
     let mut bench = Bench::new(Link::new(Bitrate::mbps(4), ms(20), 50));
-    let group = token(1, 1, 0).group();
+    let sample = token(1, 1, 0).sample();
     for index in 0..10 {
         bench.want(want(token(1, 1, index), Kind::Delta), at(0));
     }
     bench.run_for(ms(10));
     assert_eq!(bench.sent.len(), 10);
-    bench.requester.withdraw(group);
-    assert_eq!(bench.requester.sizes(), (10, 0));
+    bench.uplink.withdraw(&sample);
+    assert_eq!(bench.uplink.sizes(), (10, 0));
     bench.run_for(ms(200));
-    let path = bench.requester.path();
+    let path = bench.uplink.path();
     assert_eq!(bench.came.len(), 10);
     assert!(path.last_arrival() > Some(at(60)));
     assert!((3.9e6..4.1e6).contains(&path.capacity()));
-    assert_eq!(bench.requester.sizes(), (0, 0));
+    assert_eq!(bench.uplink.sizes(), (0, 0));
     assert_eq!(bench.events, []);
 }
 
 #[test]
 fn what_was_withdrawn_and_does_not_come_is_not_reported_as_lost() {
-    type Withdraw = fn(&mut Requester, Token);
+    type Withdraw = fn(&mut Uplink, Token);
     let ways: [Withdraw; 4] = [
         |_, _| {},
-        |requester, token| requester.withdraw_one(token),
-        |requester, token| requester.withdraw(token.group()),
-        |requester, token| requester.withdraw_client(token.client),
+        |uplink, token| uplink.withdraw(&(token..=token)),
+        |uplink, token| uplink.withdraw(&token.sample()),
+        |uplink, token| uplink.withdraw(&token.client.tokens()),
     ];
     for (index, withdraw) in ways.into_iter().enumerate() {
-        let mut requester = requester(RequesterConfig::default());
+        let mut uplink = uplink(UplinkConfig::default());
         let token = token(1, 1, 0);
-        requester.want(at(0), want(token, Kind::Delta));
-        assert_eq!(sent(&mut requester, at(0)).len(), 1);
-        withdraw(&mut requester, token);
-        assert_eq!(requester.sizes(), (1, 0));
-        requester.handle_timeout(at(5_000));
+        uplink.want(at(0), want(token, Kind::Delta));
+        assert_eq!(sent(&mut uplink, at(0)).len(), 1);
+        withdraw(&mut uplink, token);
+        assert_eq!(uplink.sizes(), (1, 0));
+        uplink.handle_timeout(at(5_000));
         let lost = (index == 0).then_some(Event::Lost(token));
-        assert_eq!(requester.poll_event(), lost);
-        assert_eq!(requester.sizes(), (0, 0));
+        assert_eq!(uplink.poll_event(), lost);
+        assert_eq!(uplink.sizes(), (0, 0));
     }
 }
 
 #[test]
 fn a_sample_leaves_a_round_trip_before_it_is_available() {
     for revised in [None, Some(at(500)), Some(at(1_500))] {
-        let mut requester = requester(RequesterConfig::default());
+        let mut uplink = uplink(UplinkConfig::default());
         let (this, other) = (token(1, 1, 0), token(1, 2, 0));
         for (token, available_at) in [(this, at(1_000)), (other, at(2_000))] {
-            requester.want(at(0), live_want(token, available_at));
+            uplink.want(at(0), live_want(token, available_at));
         }
         if let Some(available_at) = revised {
-            requester.revise(at(0), this.group(), available_at);
+            uplink.revise(at(0), &this.sample(), available_at);
         }
-        let left = run(&mut requester, at(0), at(3_000));
+        let left = run(&mut uplink, at(0), at(3_000));
         let leaves = |available_at: Instant| available_at.saturating_sub(LEAVES_BEFORE);
         let expected = leaves(revised.unwrap_or(at(1_000)));
         assert_eq!(left, [(expected, this), (leaves(at(2_000)), other)]);
@@ -220,13 +220,13 @@ fn a_sample_leaves_a_round_trip_before_it_is_available() {
 /// A key frame that comes nine seconds before its time is requested then, though delta samples are wanted before that time.
 #[test]
 fn a_sample_that_is_available_early_overtakes_what_was_to_come_before_it() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let [first, second, key] = [1, 2, 3].map(|sample| token(1, sample, 0));
     for (token, available_at) in [(first, 1_000), (second, 1_040), (key, 10_000)] {
-        requester.want(at(0), live_want(token, at(available_at)));
+        uplink.want(at(0), live_want(token, at(available_at)));
     }
-    requester.revise(at(0), key.group(), at(1_000));
-    let left = run(&mut requester, at(0), at(20_000));
+    uplink.revise(at(0), &key.sample(), at(1_000));
+    let left = run(&mut uplink, at(0), at(20_000));
     let leaves = |millis| at(millis).saturating_sub(LEAVES_BEFORE);
     let expected = [
         (leaves(1_000), first),
@@ -240,24 +240,22 @@ fn a_sample_that_is_available_early_overtakes_what_was_to_come_before_it() {
 #[test]
 fn revise_moves_when_data_is_late() {
     let lost_at = |revised: Option<Instant>| {
-        let mut requester = requester(RequesterConfig::default());
+        let mut uplink = uplink(UplinkConfig::default());
         let token = token(1, 1, 0);
         let available_at = Some(at(300));
         let media = Want {
             available_at,
             ..want(token, Kind::Delta)
         };
-        requester.want(at(0), media);
+        uplink.want(at(0), media);
         let mut now = at(0);
-        requester.handle_timeout(now);
+        uplink.handle_timeout(now);
         if let Some(at) = revised {
-            requester.revise(now, token.group(), at);
+            uplink.revise(now, &token.sample(), at);
         }
-        while core::iter::from_fn(|| requester.poll_event())
-            .all(|event| event != Event::Lost(token))
-        {
-            now = requester.poll_timeout().unwrap();
-            requester.handle_timeout(now);
+        while core::iter::from_fn(|| uplink.poll_event()).all(|event| event != Event::Lost(token)) {
+            now = uplink.poll_timeout().unwrap();
+            uplink.handle_timeout(now);
         }
         now.since(at(0)).as_millis()
     };
@@ -279,7 +277,7 @@ fn a_backlog_leaves_about_as_fast_as_the_link_carries_it() {
             bench.want(want(token(1, 1, index), Kind::Delta), at(0));
         }
         bench.run_for(ms(5_000));
-        assert!(bench.requester.sizes().1 > 0, "there is a backlog");
+        assert!(bench.uplink.sizes().1 > 0, "there is a backlog");
         let times: Vec<_> = bench.sent.iter().map(|(at, _)| *at).collect();
         let most = (1.25 * carried + 50.0) as usize;
         for window in times.windows(most + 1) {
@@ -309,22 +307,25 @@ fn a_burst_leaves_no_long_queue_before_a_round_trip_has_shown_it() {
     }
     bench.play(Bitrate::mbps(3), ms(1_000));
     assert_eq!(bench.link.overflows, 0);
-    let came = bench.came.iter().filter(|(_, token)| token.client == 2);
+    let came = bench
+        .came
+        .iter()
+        .filter(|(_, token)| token.client == ClientId(2));
     assert_eq!(came.count(), 150);
 }
 
 /// Nobody requests Data a packet at a time before anything was measured: three packets of 100 kB leave at once.
 #[test]
 fn the_first_burst_has_room_for_three_large_packets() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     for index in 0..10 {
         let large = Want {
             size: ByteSize::bytes(100_000),
             ..want(token(1, 1, index), Kind::Key)
         };
-        requester.want(at(0), large);
+        uplink.want(at(0), large);
     }
-    assert_eq!(sent(&mut requester, at(0)).len(), 3);
+    assert_eq!(sent(&mut uplink, at(0)).len(), 3);
 }
 
 /// At 1 Gbit/s and a round trip of 200 µs, 100 packets take 0.2 + 100 · 0.009 = 1.1 ms, of which the first burst leaves out 52:
@@ -365,18 +366,18 @@ impl RateController for RoundTrips {
 fn controllers_hear_how_long_the_way_of_what_exists_is() {
     let round_trips = RoundTrips::default();
     let budget = Budget::controller(Box::new(round_trips.clone()));
-    let mut requester = Requester::new(RequesterConfig::default(), budget);
+    let mut uplink = Uplink::new(UplinkConfig::default(), budget);
     let [once, twice, live] = [1, 2, 3].map(|sequence| token(1, sequence, 0));
-    requester.want(at(0), want(once, Kind::Delta));
-    requester.want(at(0), want(twice, Kind::Delta));
-    requester.want(at(0), live_want(live, at(0)));
-    assert_eq!(sent(&mut requester, at(0)).len(), 3);
-    requester.want(at(20), want(twice, Kind::Sound));
-    sent(&mut requester, at(20));
+    uplink.want(at(0), want(once, Kind::Delta));
+    uplink.want(at(0), want(twice, Kind::Delta));
+    uplink.want(at(0), live_want(live, at(0)));
+    assert_eq!(sent(&mut uplink, at(0)).len(), 3);
+    uplink.want(at(20), want(twice, Kind::Sound));
+    sent(&mut uplink, at(20));
     for token in [once, twice, live] {
-        requester.handle_data(at(70), token, &Received::new(SIZE, false));
+        answer(&mut uplink, at(70), token, &Received::new(SIZE, false));
     }
-    requester.handle_timeout(at(70));
+    uplink.handle_timeout(at(70));
     let heard = round_trips.0.lock().unwrap();
     assert_eq!(*heard, [Some(ms(70)), None, None]);
 }

@@ -7,27 +7,27 @@ use namecast_units::{Bitrate, Random};
 
 use super::*;
 
-/// What a requester makes of what happens to it, in an order that a seed decides.
+/// What an uplink makes of what happens to it, in an order that a seed decides.
 struct Chaos {
     random: Random,
-    requester: Requester,
-    config: RequesterConfig,
+    uplink: Uplink,
+    config: UplinkConfig,
     now: Instant,
     out: Vec<(Token, Nonce)>,
 }
 
 impl Chaos {
     fn new(seed: u64, control: &str) -> Self {
-        let config = RequesterConfig {
+        let config = UplinkConfig {
             seed,
             max_in_flight: 24,
             max_queued: 40,
-            ..RequesterConfig::default()
+            ..UplinkConfig::default()
         };
         let control: Control = control.parse().unwrap();
         Self {
             random: Random::from_seed(seed),
-            requester: Requester::new(config, control.build(at(0), Bitrate::mbps(2))),
+            uplink: Uplink::new(config, control.build(at(0), Bitrate::mbps(2))),
             config,
             now: at(0),
             out: Vec::new(),
@@ -35,7 +35,7 @@ impl Chaos {
     }
 
     fn token(&mut self) -> Token {
-        let client = self.random.below(2) as Client;
+        let client = self.random.below(2) as u32;
         let sequence = self.random.below(40);
         token(client, sequence, self.random.below(8))
     }
@@ -64,7 +64,7 @@ impl Chaos {
             deadline: self.moment(),
             ..want(token, kind)
         };
-        self.requester.want(self.now, want);
+        self.uplink.want(self.now, want);
     }
 
     fn data(&mut self) {
@@ -77,13 +77,17 @@ impl Chaos {
         };
         let is_marked = self.random.chance(0.1);
         let now = self.now;
-        self.requester
-            .handle_data(now, token, &Received::new(SIZE, is_marked));
+        answer(
+            &mut self.uplink,
+            now,
+            token,
+            &Received::new(SIZE, is_marked),
+        );
         match self.random.below(4) {
-            0 => self.requester.reject(token),
+            0 => self.uplink.reject(token),
             1 => {
                 let rtt = Duration::from_micros(self.random.below(100_000));
-                self.requester.on_round_trip(now, rtt);
+                self.uplink.on_round_trip(now, rtt);
             }
             _ => {}
         }
@@ -98,8 +102,7 @@ impl Chaos {
             true => NackReason::Congestion,
             false => NackReason::NoRoute,
         };
-        self.requester
-            .handle_nack(self.now, token, Some(nonce), reason);
+        nack(&mut self.uplink, self.now, (token, nonce), reason);
     }
 
     fn something(&mut self) {
@@ -108,22 +111,22 @@ impl Chaos {
             0..65 => self.want(),
             65..75 => self.data(),
             75..80 => self.nack(),
-            80..84 => self.requester.withdraw(token.group()),
-            84..88 => self.requester.withdraw_one(token),
-            88..91 => self.requester.forget(token),
+            80..84 => self.uplink.withdraw(&token.sample()),
+            84..88 => self.uplink.withdraw(&(token..=token)),
+            88..91 => self.uplink.forget(token),
             91..96 => {
                 let available_at = self.moment().unwrap_or(self.now);
-                self.requester.revise(self.now, token.group(), available_at);
+                self.uplink.revise(self.now, &token.sample(), available_at);
             }
-            96 => self.requester.withdraw_client(token.client),
-            97 => self.requester.handle_link_change(),
+            96 => self.uplink.withdraw(&token.client.tokens()),
+            97 => self.uplink.handle_link_change(),
             98 => {
                 let limit = Limit {
                     rate: Bitrate::kbps(self.random.below(2_000)),
                     packet_size: SIZE,
                 };
                 let limit = Some(limit).filter(|_| self.random.chance(0.5));
-                self.requester.set_limit(token.client, limit);
+                self.uplink.set_limit(token.client, limit);
             }
             _ => self.now += ms(self.random.below(3_000)),
         }
@@ -132,23 +135,26 @@ impl Chaos {
     /// Handles what is due until `until`.
     fn settle(&mut self, until: Instant) {
         let mut calls = 0;
-        while let Some(at) = self.requester.poll_timeout()
+        while let Some(at) = self.uplink.poll_timeout()
             && at <= until
         {
             calls = if at > self.now { 0 } else { calls + 1 };
             assert!(calls <= 1, "no progress at {}", self.now);
             self.now = self.now.max(at);
-            self.out.extend(sent(&mut self.requester, self.now));
+            self.out.extend(sent(&mut self.uplink, self.now));
             self.check();
         }
         self.now = until;
     }
 
     fn check(&self) {
-        let (in_flight, queued) = self.requester.sizes();
+        let (in_flight, queued) = self.uplink.sizes();
         assert!(in_flight <= self.config.max_in_flight, "{in_flight}");
-        assert!(queued <= self.config.max_queued, "{queued}");
-        let path = self.requester.path();
+        assert!(queued <= 2 * self.config.max_queued, "{queued}");
+        for client in [0, 1].map(ClientId) {
+            assert!(self.uplink.wanted.queue.count_of(client) <= self.config.max_queued);
+        }
+        let path = self.uplink.path();
         let figures = [
             path.capacity(),
             path.fast_capacity(),
@@ -165,7 +171,7 @@ impl Chaos {
         ];
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
         assert!(path.queue_now() >= 0.0 && path.queued() >= 0.0 && path.jitter() >= 0.0);
-        assert!(self.requester.backlog(now) >= 0.0);
+        assert!(self.uplink.backlog(now) >= 0.0);
     }
 }
 
@@ -181,145 +187,167 @@ fn whatever_happens_stays_within_bounds() {
                 for _ in 0..chaos.random.below(10) {
                     chaos.something();
                 }
-                chaos.out.extend(sent(&mut chaos.requester, chaos.now));
+                chaos.out.extend(sent(&mut chaos.uplink, chaos.now));
                 chaos.check();
-                let sizes = chaos.requester.sizes();
+                let sizes = chaos.uplink.sizes();
                 reached = (reached.0.max(sizes.0), reached.1.max(sizes.1));
                 let until = chaos.now + Duration::from_micros(chaos.random.below(8_000));
                 chaos.settle(until);
             }
-            assert!(chaos.requester.counters().interests > 100);
+            assert!(chaos.uplink.counters().interests > 100);
         }
-        let is_full = reached.0 > 12 && reached.1 == 40;
+        let is_full = reached.0 > 12 && reached.1 == 80;
         assert!(is_full, "{control} reached {reached:?} only");
     }
 }
 
 #[test]
 fn no_more_wants_wait_than_may() {
-    let config = RequesterConfig {
+    let config = UplinkConfig {
         max_queued: 10,
-        ..RequesterConfig::default()
+        ..UplinkConfig::default()
     };
-    let mut requester = requester(config);
+    let mut uplink = uplink(config);
     for index in 0..15 {
-        requester.want(at(0), want(token(1, 1, index), Kind::Delta));
+        uplink.want(at(0), want(token(1, 1, index), Kind::Delta));
     }
-    assert_eq!(requester.sizes(), (0, 10));
-    assert_eq!(requester.counters().dropped, 5);
+    assert_eq!(uplink.sizes(), (0, 10));
+    assert_eq!(uplink.counters().dropped, 5);
     for index in 10..15 {
         let dropped = Event::Dropped(token(1, 1, index));
-        assert_eq!(requester.poll_event(), Some(dropped));
+        assert_eq!(uplink.poll_event(), Some(dropped));
     }
-    assert_eq!(requester.poll_event(), None);
-    assert_eq!(sent(&mut requester, at(0)).len(), 10);
+    assert_eq!(uplink.poll_event(), None);
+    assert_eq!(sent(&mut uplink, at(0)).len(), 10);
 }
 
 #[test]
 fn no_more_interests_are_out_than_may() {
-    let config = RequesterConfig {
+    let config = UplinkConfig {
         max_in_flight: 5,
-        ..RequesterConfig::default()
+        ..UplinkConfig::default()
     };
-    let mut requester = requester(config);
+    let mut uplink = uplink(config);
     for index in 0..15 {
-        requester.want(at(0), want(token(1, 1, index), Kind::Delta));
+        uplink.want(at(0), want(token(1, 1, index), Kind::Delta));
     }
-    assert_eq!(sent(&mut requester, at(0)).len(), 5);
-    assert_eq!(requester.sizes(), (5, 10));
+    assert_eq!(sent(&mut uplink, at(0)).len(), 5);
+    assert_eq!(uplink.sizes(), (5, 10));
     assert!(
-        requester
-            .handle_data(at(51), token(1, 1, 0), &Received::new(SIZE, false))
-            .is_some()
+        answer(
+            &mut uplink,
+            at(51),
+            token(1, 1, 0),
+            &Received::new(SIZE, false)
+        )
+        .is_some()
     );
-    let next = sent(&mut requester, at(51));
+    let next = sent(&mut uplink, at(51));
     assert_eq!(next.len(), 1);
     assert_eq!(next[0].0, token(1, 1, 5));
 }
 
 #[test]
 fn what_is_past_its_deadline_is_dropped_unsent() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let over = Want {
         deadline: Some(at(10)),
         not_before: Some(at(1_000)),
         ..want(token(1, 1, 0), Kind::Delta)
     };
-    requester.want(at(0), over);
-    assert_eq!(sent(&mut requester, at(9)), []);
-    assert_eq!(requester.sizes(), (0, 1));
-    requester.handle_timeout(at(20));
-    assert_eq!(requester.poll_event(), Some(Event::Dropped(token(1, 1, 0))));
-    assert_eq!(requester.sizes(), (0, 0));
+    uplink.want(at(0), over);
+    assert_eq!(sent(&mut uplink, at(9)), []);
+    assert_eq!(uplink.sizes(), (0, 1));
+    uplink.handle_timeout(at(20));
+    assert_eq!(uplink.poll_event(), Some(Event::Dropped(token(1, 1, 0))));
+    assert_eq!(uplink.sizes(), (0, 0));
 }
 
 #[test]
 fn a_nack_of_another_interest_changes_nothing() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let this = token(1, 1, 0);
-    requester.want(at(0), want(this, Kind::Delta));
-    let (_, nonce) = sent(&mut requester, at(0))[0];
-    let before = format!("{requester:?}");
+    uplink.want(at(0), want(this, Kind::Delta));
+    let (_, nonce) = sent(&mut uplink, at(0))[0];
+    let before = format!("{uplink:?}");
     let other = Nonce(nonce.0.map(|octet| !octet));
     for (token, nonce) in [
-        (this, Some(other)),
-        (this, None),
-        (token(1, 1, 1), Some(nonce)),
-        (token(2, 1, 0), Some(nonce)),
+        (this, other),
+        (token(1, 1, 1), nonce),
+        (token(2, 1, 0), nonce),
     ] {
-        requester.handle_nack(at(10), token, nonce, NackReason::Congestion);
-        assert_eq!(format!("{requester:?}"), before);
+        nack(&mut uplink, at(10), (token, nonce), NackReason::Congestion);
+        assert_eq!(format!("{uplink:?}"), before);
     }
-    requester.handle_nack(at(10), this, Some(nonce), NackReason::Congestion);
-    assert_eq!(requester.sizes(), (0, 0));
+    nack(&mut uplink, at(10), (this, nonce), NackReason::Congestion);
+    assert_eq!(uplink.sizes(), (0, 0));
 }
 
 #[test]
 fn a_nack_of_an_interest_before_the_last_changes_nothing() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let this = token(1, 1, 0);
     let mut nonces = Vec::new();
     for millis in [0, 100] {
-        requester.want(at(millis), want(this, Kind::Repair));
-        nonces.push(sent(&mut requester, at(millis))[0].1);
+        uplink.want(at(millis), want(this, Kind::Repair));
+        nonces.push(sent(&mut uplink, at(millis))[0].1);
     }
-    requester.handle_nack(at(110), this, Some(nonces[0]), NackReason::Congestion);
-    assert!(requester.is_out(this));
-    requester.handle_nack(at(110), this, Some(nonces[1]), NackReason::Congestion);
-    assert!(!requester.is_out(this));
+    nack(
+        &mut uplink,
+        at(110),
+        (this, nonces[0]),
+        NackReason::Congestion,
+    );
+    assert!(uplink.is_out(this));
+    nack(
+        &mut uplink,
+        at(110),
+        (this, nonces[1]),
+        NackReason::Congestion,
+    );
+    assert!(!uplink.is_out(this));
 }
 
 /// By a Nack without a reason, publishers refuse what they do not have.
 #[test]
 fn a_refusal_counts_as_not_answered() {
-    let mut requester = requester(RequesterConfig::default());
+    let mut uplink = uplink(UplinkConfig::default());
     let this = token(1, 1, 0);
-    requester.want(at(0), want(this, Kind::Delta));
-    let (_, nonce) = sent(&mut requester, at(0))[0];
-    let before = format!("{requester:?}");
-    requester.handle_nack(at(10), this, Some(nonce), NackReason::None);
-    assert_eq!(format!("{requester:?}"), before);
+    uplink.want(at(0), want(this, Kind::Delta));
+    let (_, nonce) = sent(&mut uplink, at(0))[0];
+    let before = format!("{uplink:?}");
+    nack(&mut uplink, at(10), (this, nonce), NackReason::None);
+    assert_eq!(format!("{uplink:?}"), before);
 }
 
 #[test]
 fn data_that_nobody_requested_changes_nothing() {
-    let mut requester = requester(RequesterConfig::default());
-    requester.want(at(0), want(token(1, 1, 0), Kind::Delta));
-    assert_eq!(sent(&mut requester, at(0)).len(), 1);
-    let before = format!("{requester:?}");
+    let mut uplink = uplink(UplinkConfig::default());
+    uplink.want(at(0), want(token(1, 1, 0), Kind::Delta));
+    assert_eq!(sent(&mut uplink, at(0)).len(), 1);
+    let before = format!("{uplink:?}");
     for token in [token(1, 1, 1), token(2, 1, 0), token(1, 2, 0)] {
-        let answer = requester.handle_data(at(60), token, &Received::new(SIZE, true));
-        assert_eq!(answer, None);
-        assert_eq!(format!("{requester:?}"), before);
+        let found = answer(&mut uplink, at(60), token, &Received::new(SIZE, true));
+        assert_eq!(found, None);
+        assert_eq!(format!("{uplink:?}"), before);
     }
-    let answer = requester.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
+    let found = answer(
+        &mut uplink,
+        at(60),
+        token(1, 1, 0),
+        &Received::new(SIZE, true),
+    );
     let answered = Answer {
         token: token(1, 1, 0),
-        kind: Kind::Delta,
-        sent_at: at(0),
+        sent_at: Some(at(0)),
     };
-    assert_eq!(answer, Some(answered));
+    assert_eq!(found, Some(answered));
     // It is answered once.
-    let again = requester.handle_data(at(60), token(1, 1, 0), &Received::new(SIZE, true));
+    let again = answer(
+        &mut uplink,
+        at(60),
+        token(1, 1, 0),
+        &Received::new(SIZE, true),
+    );
     assert_eq!(again, None);
 }

@@ -131,6 +131,11 @@ impl Track {
         }
     }
 
+    /// Returns the packets that were requested and are still missing.
+    pub(super) fn outstanding(&self) -> usize {
+        self.sequences.iter().map(Sequence::outstanding).sum()
+    }
+
     /// The same, from metadata. Numbers that are far from those known belong to another publisher's life.
     pub(super) fn on_latest(&mut self, latest: &[Latest]) {
         let own = latest

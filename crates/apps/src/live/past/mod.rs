@@ -9,17 +9,19 @@
 
 mod track;
 
+use std::collections::VecDeque;
+
 use core::time::Duration;
 
 use namecast_packet::{Data, Interest, Name, Verifier};
 use namecast_stream::consumer::Sample;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Client, Object, Requester, Retry, Token};
+use namecast_stream::path::{ClientId, Nacked, Object, Request, Retry, Token};
 use namecast_stream::{Rung, RungNames, SampleClass, SampleHeader, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
-use super::output::Unkept;
+use super::watcher::Unkept;
 use crate::samples::{self, Taken};
 use track::{Track, Whole};
 
@@ -42,7 +44,7 @@ const STARVATION: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// Whoever requests it.
-    pub client: Client,
+    pub client: ClientId,
     pub kind: StreamKind,
     /// `/<root>/<stream>`.
     pub stream: Name,
@@ -84,7 +86,7 @@ enum Question {
 
 /// A request for an index.
 #[derive(Clone, Debug)]
-struct Request {
+struct Inquiry {
     question: Question,
     name: Name,
     /// When it is to be sent, until it is.
@@ -95,7 +97,7 @@ struct Request {
 #[derive(Debug)]
 struct Part {
     wanted: Wanted,
-    request: Option<Request>,
+    request: Option<Inquiry>,
     /// Requests for the index at a later time than the one to play from.
     begin_attempts: u32,
     track: Option<Track>,
@@ -119,7 +121,8 @@ pub(super) struct Player {
     shows_from: Timestamp,
     /// Where archived samples are found.
     delegation: Option<Name>,
-    outputs: std::collections::VecDeque<Output>,
+    outputs: VecDeque<Output>,
+    requests: VecDeque<Request>,
 }
 
 impl Player {
@@ -131,7 +134,7 @@ impl Player {
         wanted: Vec<Wanted>,
     ) -> Self {
         let parts = wanted.into_iter().map(|wanted| Part {
-            request: Some(Request::new(
+            request: Some(Inquiry::new(
                 now,
                 Question::Begin,
                 &wanted.stream,
@@ -150,7 +153,8 @@ impl Player {
             anchor: None,
             shows_from: from,
             delegation: None,
-            outputs: std::collections::VecDeque::new(),
+            outputs: VecDeque::new(),
+            requests: VecDeque::new(),
         }
     }
 
@@ -159,11 +163,21 @@ impl Player {
         self.from
     }
 
-    /// Requests nothing more of what `player` plays. Returns whether there is one.
-    pub(super) fn leave(player: Option<Self>, requester: &mut Requester) -> bool {
-        let parts = player.iter().flat_map(|player| &player.parts);
-        parts.for_each(|part| requester.withdraw_client(part.wanted.client));
-        player.is_some()
+    /// Requests nothing more, once what is left to request is polled.
+    pub(super) fn leave(&mut self) {
+        let tokens = self.parts.iter().map(|part| part.wanted.client.tokens());
+        self.requests.extend(tokens.map(Request::Withdraw));
+    }
+
+    /// Returns the next thing to request or to withdraw, until `None`.
+    pub(super) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Returns whether `token` is one of its own.
+    pub(super) fn has_requested(&self, token: Token) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.wanted.client == token.client)
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -184,53 +198,48 @@ impl Player {
         self.parts.first().is_some_and(|part| part.is_dry(now))
     }
 
-    /// Takes a packet. Returns whether it was asked for, or `Err` if it is not what was signed.
-    pub(super) fn handle_data(
+    /// Takes the Data that answers `token`. Returns whether it is of use, or `Err` if it is not what was signed.
+    pub(super) fn handle_answer(
         &mut self,
         now: Instant,
-        data: &Data,
-        verifier: &dyn Verifier,
-        requester: &mut Requester,
+        token: Token,
+        (data, verifier): (&Data, &dyn Verifier),
     ) -> Result<bool, ()> {
-        if let Some(at) = self.asked_index(data.name()) {
-            self.on_index(now, at, data, requester);
-            return Ok(true);
-        }
-        let Some((at, token)) = self.find(data.name()) else {
+        let Some(at) = self.place(token) else {
             return Ok(false);
         };
-        let Some(track) = &mut self.parts[at].track else {
+        let part = &mut self.parts[at];
+        if token == part.index() {
+            self.on_index(now, at, data);
+            return Ok(true);
+        }
+        let Some(track) = &mut part.track else {
             return Ok(false);
         };
         let taken = track.on_data(token.segment, data, verifier);
-        taken.report(now, token, requester);
+        self.requests.extend(taken.requests(now, token));
         match taken {
             Taken::Bad => Err(()),
             taken => Ok(taken == Taken::Kept),
         }
     }
 
-    /// Takes an Interest that came back. Returns whether it was ours.
-    pub(super) fn handle_nack(
-        &mut self,
-        now: Instant,
-        name: &Name,
-        requester: &mut Requester,
-    ) -> bool {
-        if let Some(at) = self.asked_index(name) {
-            requester.hasten(self.parts[at].index(), now + RETRY.first_wait / 2);
-            return true;
-        }
-        let token = self.find(name).map(|(_, token)| token);
-        token.is_some_and(|token| samples::on_nack(now, token, requester))
+    /// Takes an Interest that came back.
+    pub(super) fn handle_nack(&mut self, now: Instant, nacked: Nacked) {
+        let is_index = |part: &Part| part.index() == nacked.token;
+        let request = match self.parts.iter().any(is_index) {
+            true => Request::Hasten(nacked.token, now + RETRY.first_wait / 2),
+            false => samples::on_nack(now, nacked),
+        };
+        self.requests.push_back(request);
     }
 
-    /// Does without what did not come. Returns whether it was ours.
-    pub(super) fn on_dropped(&mut self, token: Token, requester: &mut Requester) -> bool {
-        let mut parts = self.parts.iter_mut().enumerate();
-        let Some((at, part)) = parts.find(|(_, part)| part.wanted.client == token.client) else {
-            return false;
+    /// Does without what did not come.
+    pub(super) fn on_dropped(&mut self, token: Token) {
+        let Some(at) = self.place(token) else {
+            return;
         };
+        let part = &mut self.parts[at];
         if token == part.index() {
             let request = part.request.take();
             let begins = request.is_some_and(|request| request.question == Question::Begin);
@@ -239,47 +248,36 @@ impl Player {
             }
         } else if let Some(track) = &mut part.track {
             track.give_up(token.segment);
-            requester.withdraw(token.group());
+            self.requests.push_back(Request::Withdraw(token.sample()));
         }
-        true
     }
 
-    fn asked_index(&self, name: &Name) -> Option<usize> {
-        let is_asked = |request: &Request| request.name == *name;
-        let asked = |part: &Part| part.request.as_ref().is_some_and(is_asked);
-        self.parts.iter().position(asked)
+    fn place(&self, token: Token) -> Option<usize> {
+        let mut parts = self.parts.iter();
+        parts.position(|part| part.wanted.client == token.client)
     }
 
-    fn find(&self, name: &Name) -> Option<(usize, Token)> {
-        let mut parts = self.parts.iter().enumerate();
-        parts.find_map(|(at, part)| {
-            let client = part.wanted.client;
-            let segment = part.wanted.names.parse(name)?;
-            Some((at, Token { client, segment }))
-        })
-    }
-
-    fn on_index(&mut self, now: Instant, at: usize, data: &Data, requester: &mut Requester) {
+    fn on_index(&mut self, now: Instant, at: usize, data: &Data) {
         let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
         let part = &mut self.parts[at];
         let Some((index, request)) = index.zip(part.request.take()) else {
             return;
         };
-        requester.forget(part.index());
+        self.requests.push_back(Request::Forget(part.index()));
         let Some(rung) = index.rung(part.wanted.names.prefix()) else {
             if at == 0 {
                 // A publisher that has just restarted knows of nothing before.
                 let takes_over = self.was_kept && now.since(self.started_at) < TAKE_OVER;
                 if takes_over && request.question == Question::Begin {
                     let ask_at = Some(now + LATER);
-                    part.request = Some(Request { ask_at, ..request });
+                    part.request = Some(Inquiry { ask_at, ..request });
                     return;
                 }
                 if let Some(later) = part.begins_later(self.from, &index, &request) {
                     part.begin_attempts += 1;
                     let stream = &part.wanted.stream;
-                    part.request = Some(Request::new(now, Question::Begin, stream, later));
-                    self.ask_index(now, requester);
+                    part.request = Some(Inquiry::new(now, Question::Begin, stream, later));
+                    self.ask_index(now);
                     return;
                 }
                 let since = index.since;
@@ -289,20 +287,21 @@ impl Player {
                 // The stream that others follow may begin before this one.
                 let begin = index.since.unwrap_or(self.from);
                 let stream = &part.wanted.stream;
-                let mut again = Request::new(now, Question::Begin, stream, begin);
+                let mut again = Inquiry::new(now, Question::Begin, stream, begin);
                 again.ask_at = Some(match again.name == request.name {
                     true => now + LATER,
                     false => now,
                 });
                 part.request = Some(again);
-                self.ask_index(now, requester);
+                self.ask_index(now);
             }
             return;
         };
         match (request.question, &mut part.track) {
             (Question::GoOn, Some(track)) => {
                 if track.go_on(rung) {
-                    requester.withdraw_client(part.wanted.client);
+                    let tokens = part.wanted.client.tokens();
+                    self.requests.push_back(Request::Withdraw(tokens));
                     self.outputs
                         .push_back(Output::Discontinuity(part.wanted.kind));
                 }
@@ -319,7 +318,7 @@ impl Player {
             }
         }
         self.delegation = index.delegation.map(|name| name.detached());
-        self.advance(now, requester);
+        self.advance(now);
     }
 
     /// Learns what is published by now.
@@ -330,19 +329,19 @@ impl Player {
     }
 
     /// Does what is due, after whatever happened.
-    pub(super) fn advance(&mut self, now: Instant, requester: &mut Requester) {
-        self.ask_index(now, requester);
+    pub(super) fn advance(&mut self, now: Instant) {
+        self.ask_index(now);
         for part in &mut self.parts {
             if let Some(track) = &mut part.track {
                 track.sort(now);
             }
         }
         self.set_clock(now);
-        self.ask_samples(now, requester);
+        self.ask_samples();
         self.go_on(now);
     }
 
-    fn ask_index(&mut self, now: Instant, requester: &mut Requester) {
+    fn ask_index(&mut self, now: Instant) {
         for part in &mut self.parts {
             let token = part.index();
             let Some(request) = &mut part.request else {
@@ -351,27 +350,25 @@ impl Player {
             if request.ask_at.take_if(|at| *at <= now).is_some() {
                 let interest = Interest::builder(request.name.clone()).must_be_fresh();
                 let index = Object::new(token, interest, Some(RETRY));
-                requester.want_object(now, index);
+                self.requests.push_back(Request::Object(index));
             }
         }
     }
 
-    fn ask_samples(&mut self, now: Instant, requester: &mut Requester) {
+    fn ask_samples(&mut self) {
         for at in 0..self.parts.len() {
-            let clients = self.parts.iter().map(|part| part.wanted.client);
-            let out: usize = clients.map(|it| requester.objects_out(it)).sum();
+            let out: usize = self.parts.iter().map(Part::outstanding).sum();
             let Part { wanted, track, .. } = &mut self.parts[at];
             let Some(track) = track else {
                 continue;
             };
-            let client = wanted.client;
             for segment in track.ask(MAX_OUTSTANDING.saturating_sub(out)) {
-                let token = Token { client, segment };
                 let interest = Interest::builder(track.names.segment(segment));
+                let token = wanted.client.token(segment);
                 let mut object = Object::new(token, interest, Some(samples::RETRY));
                 // Young samples are the publisher's, old ones the archive's: the other one is asked in turn.
                 object.delegation.clone_from(&self.delegation);
-                requester.want_object(now, object);
+                self.requests.push_back(Request::Object(object));
             }
         }
     }
@@ -432,7 +429,7 @@ impl Player {
             };
             if part.is_dry(now) && part.request.is_none() {
                 let stream = &part.wanted.stream;
-                let mut request = Request::new(now, Question::GoOn, stream, captured_at);
+                let mut request = Inquiry::new(now, Question::GoOn, stream, captured_at);
                 // Another answer than last time may take a while.
                 request.ask_at = Some(now + STARVATION);
                 part.request = Some(request);
@@ -522,7 +519,14 @@ impl Wanted {
 impl Part {
     /// What is requested of the time index.
     const fn index(&self) -> Token {
-        Token::object(self.wanted.client, 0)
+        self.wanted.client.object(0)
+    }
+
+    /// Returns the Interests that are out.
+    fn outstanding(&self) -> usize {
+        let is_out = |request: &Inquiry| request.ask_at.is_none();
+        let index = self.request.as_ref().is_some_and(is_out);
+        usize::from(index) + self.track.as_ref().map_or(0, Track::outstanding)
     }
 
     /// Returns a later time for a request for the index than that of `request`, whose answer `index` has nothing of the rung: the
@@ -532,7 +536,7 @@ impl Part {
         &self,
         from: Timestamp,
         index: &TimeIndex,
-        request: &Request,
+        request: &Inquiry,
     ) -> Option<Timestamp> {
         let (_, requested) = index::parse(&request.name)?;
         let is_begin = request.question == Question::Begin;
@@ -552,7 +556,7 @@ impl Part {
     }
 }
 
-impl Request {
+impl Inquiry {
     fn new(now: Instant, question: Question, stream: &Name, time: Timestamp) -> Self {
         Self {
             question,

@@ -9,8 +9,9 @@
 
 use core::time::Duration;
 
-use namecast_packet::Name;
+use namecast_packet::Interest;
 use namecast_stream::StreamNames;
+use namecast_stream::path::{Object, Token};
 use namecast_units::{Instant, Random, Timestamp};
 
 /// A publisher whose last answer is so old is challenged.
@@ -52,11 +53,13 @@ impl Liveness {
 /// What is known of it.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
+    /// What the uplink knows the challenge by.
+    token: Token,
     random: Random,
     /// When the newest request left that was answered, and what the publisher's clock said then.
     answered: Option<(Instant, Timestamp)>,
-    /// A challenge whose answer is expected, and when it left.
-    challenge: Option<(Name, Instant)>,
+    /// When the challenge left whose answer is expected.
+    challenge: Option<Instant>,
     /// Challenges since the last answer.
     unanswered: u32,
     /// Since when an answer could have come.
@@ -68,8 +71,9 @@ pub(super) struct Proof {
 
 impl Proof {
     /// `seed` must not be known to others, who could ask for answers beforehand.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(super) fn new(seed: u64, token: Token) -> Self {
         Self {
+            token,
             random: Random::from_seed(seed),
             answered: None,
             challenge: None,
@@ -104,26 +108,30 @@ impl Proof {
         }
     }
 
-    /// When the request left that Data of this name answers, if it is the expected challenge's.
-    pub(super) fn sent(&self, name: &Name) -> Option<Instant> {
-        let (challenge, sent) = self.challenge.as_ref()?;
-        (challenge == name).then_some(*sent)
+    /// When the challenge left whose answer is expected.
+    pub(super) const fn challenged_at(&self) -> Option<Instant> {
+        self.challenge
     }
 
-    /// What to request now to find out.
-    pub(super) fn poll_challenge(&mut self, now: Instant, names: &StreamNames) -> Option<Name> {
+    /// What the uplink knows the challenge by.
+    pub(super) const fn token(&self) -> Token {
+        self.token
+    }
+
+    /// What to request now to find out: metadata that is made for nobody else.
+    pub(super) fn poll_want(&mut self, now: Instant, names: &StreamNames) -> Option<Object> {
         self.challenge_at().filter(|at| *at <= now)?;
-        let name = names.challenge(self.random.next_u64());
-        self.challenge = Some((name.clone(), now));
+        let interest = Interest::builder(names.challenge(self.random.next_u64()));
+        self.challenge = Some(now);
         self.unanswered = self.unanswered.saturating_add(1);
-        Some(name)
+        Some(Object::new(self.token, interest, None))
     }
 
     fn challenge_at(&self) -> Option<Instant> {
         let wait = FIRST_CHALLENGE_AFTER * (1 << self.unanswered.min(4));
         let wait = wait.min(CHALLENGE_AFTER);
-        match (&self.challenge, self.answered) {
-            (Some((_, sent)), _) => Some(*sent + wait),
+        match (self.challenge, self.answered) {
+            (Some(sent), _) => Some(sent + wait),
             (None, Some((sent, _))) => Some(sent + CHALLENGE_AFTER),
             (None, None) => Some(self.begun? + wait),
         }
@@ -185,6 +193,7 @@ impl Proof {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::client;
 
     const WALL: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
     const TARGET: Duration = Duration::from_millis(250);
@@ -198,6 +207,10 @@ mod tests {
         WALL + Duration::from_millis(millis)
     }
 
+    fn proof() -> Proof {
+        Proof::new(1, client().object(0))
+    }
+
     fn names() -> StreamNames {
         StreamNames::new("/demo".parse().unwrap())
     }
@@ -207,13 +220,13 @@ mod tests {
         let names = names();
         let times = (0..=end).step_by(100);
         times
-            .filter(|millis| proof.poll_challenge(at(*millis), &names).is_some())
+            .filter(|millis| proof.poll_want(at(*millis), &names).is_some())
             .collect()
     }
 
     #[test]
     fn a_publisher_that_does_not_answer_is_challenged_ever_more_rarely() {
-        let mut proof = Proof::new(1);
+        let mut proof = proof();
         assert!(challenges(&mut proof, 5_000).is_empty());
         proof.begin(at(0));
         let expected = [1_000, 3_000, 7_000, 15_000, 25_000, 35_000];
@@ -222,18 +235,17 @@ mod tests {
 
     #[test]
     fn one_that_answered_is_challenged_ten_seconds_later_by_another_name() {
-        let mut proof = Proof::new(1);
+        let mut proof = proof();
         proof.begin(at(0));
         proof.on_answer(at(500), wall(510));
         assert!(challenges(&mut proof, 10_400).is_empty());
-        let first = proof.poll_challenge(at(10_500), &names()).unwrap();
-        assert_eq!(proof.sent(&first), Some(at(10_500)));
+        let name = |challenge: Object| challenge.interest.build(1.into()).name().clone();
+        let first = name(proof.poll_want(at(10_500), &names()).unwrap());
+        assert_eq!(proof.challenged_at(), Some(at(10_500)));
         assert!(challenges(&mut proof, 12_400).is_empty());
-        let second = proof.poll_challenge(at(12_500), &names()).unwrap();
-        assert_eq!(
-            (proof.sent(&first), proof.sent(&second)),
-            (None, Some(at(12_500)))
-        );
+        let second = name(proof.poll_want(at(12_500), &names()).unwrap());
+        assert_ne!(first, second);
+        assert_eq!(proof.challenged_at(), Some(at(12_500)));
         proof.on_frame(at(550), wall(500));
         // An answer to a request of before says nothing of later.
         proof.on_answer(at(400), wall(410));
@@ -254,7 +266,7 @@ mod tests {
             Timestamp::default(),
             wall(1_000_000_000),
         ] {
-            let mut proof = Proof::new(1);
+            let mut proof = proof();
             proof.begin(at(20_000));
             proof.on_answer(at(20_000), wall(20_000));
             proof.on_frame(at(20_500), wall(10_250));
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn without_an_answer_only_what_is_clearly_old_is_called_recorded() {
-        let mut proof = Proof::new(1);
+        let mut proof = proof();
         proof.begin(at(0));
         proof.on_frame(at(70_000), wall(10_000));
         let liveness = |proof: &Proof, ours| proof.liveness(at(70_000), ours, TARGET);
@@ -284,7 +296,7 @@ mod tests {
     /// Told are changes, and after a while that there is nothing to tell.
     #[test]
     fn news_are_told_once() {
-        let mut proof = Proof::new(1);
+        let mut proof = proof();
         let told = |proof: &mut Proof, millis| proof.news(at(millis), wall(millis), TARGET);
         assert_eq!(told(&mut proof, 0), None);
         proof.begin(at(1_000));

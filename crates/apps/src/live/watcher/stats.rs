@@ -1,18 +1,114 @@
-//! Puts the figures together that people see.
+//! What a watcher records for people, and the figures that they see: how long the join took, rates, latency, and what went wrong.
 
 use core::time::Duration;
 
 use namecast_stream::StreamKind;
-use namecast_stream::consumer::Sizes;
-use namecast_stream::path::Requester;
+use namecast_stream::consumer::{Sample, Sizes};
+use namecast_stream::path::Uplink;
 use namecast_units::{Bitrate, Instant, Timestamp};
 
+use super::super::liveness::Liveness;
+use super::super::measure::{Frames, RateMeter, millis};
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
 use super::Watcher;
-use super::liveness::Liveness;
-use super::measure::millis;
-use super::pull::Pulled;
+use super::output::Stages;
+use super::stream::Pulled;
 use crate::discovery::{Signer, Verdict};
+
+/// What a watcher counts, its consumers apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnCounters {
+    pub nacked: u64,
+    /// Metadata or certificates that did not verify.
+    pub verification_failures: u64,
+    pub malformed: u64,
+    pub unexpected: u64,
+    /// Times that playback began again.
+    pub rejoins: u64,
+}
+
+/// Records of one watcher.
+#[derive(Debug, Default)]
+pub(super) struct Meters {
+    /// When the first Interest left.
+    started_at: Option<Instant>,
+    /// From then to the first frame.
+    joined_after: Option<Duration>,
+    wire: RateMeter,
+    payload: RateMeter,
+    frames: Frames,
+    counters: OwnCounters,
+}
+
+impl Meters {
+    /// Records that an Interest leaves. Returns whether it is the first one.
+    pub(super) const fn start(&mut self, now: Instant) -> bool {
+        let is_first = self.started_at.is_none();
+        if is_first {
+            self.started_at = Some(now);
+        }
+        is_first
+    }
+
+    /// Records a packet of `bytes`.
+    pub(super) fn on_data(&mut self, now: Instant, bytes: u64) {
+        self.wire.add(now, bytes);
+    }
+
+    /// Records a sample that is delivered.
+    pub(super) fn on_sample(
+        &mut self,
+        now: Instant,
+        stream: StreamKind,
+        sample: &Sample,
+        stages: Stages,
+    ) {
+        self.payload.add(now, sample.payload.len() as u64);
+        self.frames.on_handed_out(stream, sample, stages);
+    }
+
+    /// Records the first frame of a stream. Returns the time since the first Interest.
+    pub(super) fn on_first_frame(&mut self, now: Instant) -> Duration {
+        let after = now.since(self.started_at.unwrap_or(now));
+        self.joined_after.get_or_insert(after);
+        after
+    }
+
+    /// Returns the time from the first Interest to the first frame, once that is over.
+    pub(super) const fn joined_after(&self) -> Option<Duration> {
+        self.joined_after
+    }
+
+    /// Returns the bits of packets in a second.
+    pub(super) fn throughput(&self, now: Instant) -> u64 {
+        self.wire.bits_per_second(now)
+    }
+
+    /// Returns the bits of samples in a second.
+    pub(super) fn goodput(&self, now: Instant) -> u64 {
+        self.payload.bits_per_second(now)
+    }
+
+    /// Returns the frames between delivery and display.
+    pub(super) const fn frames(&self) -> &Frames {
+        &self.frames
+    }
+
+    /// Returns the frames between delivery and display, to report what became of them.
+    pub(super) const fn frames_mut(&mut self) -> &mut Frames {
+        &mut self.frames
+    }
+
+    /// Returns what was counted.
+    pub(super) const fn counters(&self) -> &OwnCounters {
+        &self.counters
+    }
+
+    /// Returns what is counted, to count on.
+    pub(super) const fn counters_mut(&mut self) -> &mut OwnCounters {
+        &mut self.counters
+    }
+}
 
 /// Sizes of all tables of a watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,13 +136,13 @@ impl Watcher {
             counters.iter().map(count).sum()
         };
         let own = self.meters.counters();
-        let requested = self.requester.counters();
+        let requested = self.uplink.counters();
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let video = self.streams.get(StreamKind::Video);
         let main = video.or_else(|| self.streams.iter().next());
         let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
-        let budget = self.requester.budget();
+        let budget = self.uplink.budget();
         let pending = self.table_sizes().consumers.outstanding;
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         let reorder_delay = video.map_or(Duration::ZERO, Pulled::reorder_delay);
@@ -87,9 +183,10 @@ impl Watcher {
             throughput_bps: self.meters.throughput(now),
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
-            path: path_stats(now, &self.requester),
+            path: path_stats(now, &self.uplink),
             rung: video.map(|pulled| pulled.rung.clone()),
-            picture: video.and_then(|pulled| pulled.picture(now, &self.requester)),
+            picture: video
+                .and_then(|pulled| pulled.picture(now, self.uplink.path(), budget.is_holding())),
             target_ms: millis(target + reorder_delay),
             reorder_ms: millis(reorder_delay),
             signer: self.authority.signer().map(signer_stats),
@@ -122,8 +219,8 @@ impl Watcher {
     }
 }
 
-fn path_stats(now: Instant, requester: &Requester) -> PathStats {
-    let path = requester.path();
+fn path_stats(now: Instant, uplink: &Uplink) -> PathStats {
+    let path = uplink.path();
     PathStats {
         queueing_ms: path.queue_now() * 1e3,
         capacity_bps: path.carried() as u64,
@@ -131,8 +228,8 @@ fn path_stats(now: Instant, requester: &Requester) -> PathStats {
         loss: path.loss(now, Duration::from_secs(3)),
         jitter_ms: path.jitter() * 1e3,
         cross: path.cross(now),
-        holding: requester.budget().is_holding(),
-        probes: requester.counters().probes,
+        holding: uplink.budget().is_holding(),
+        probes: uplink.counters().probes,
     }
 }
 
@@ -175,5 +272,35 @@ fn signer_stats(signer: &Signer) -> SignerStats {
         key_digest: digest.map(|octet| format!("{octet:02x}")).collect(),
         verdict: signer.verdict.to_string(),
         trusted: !matches!(signer.verdict, Verdict::Refused(_)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn a_join_takes_from_the_first_interest_to_the_first_frame() {
+        let mut meters = Meters::default();
+        assert!(meters.start(at(100)) && !meters.start(at(200)));
+        assert_eq!(meters.joined_after(), None);
+        let video = meters.on_first_frame(at(350));
+        let audio = meters.on_first_frame(at(400));
+        assert_eq!([video, audio].map(|it| it.as_millis()), [250, 300]);
+        assert_eq!(meters.joined_after(), Some(video));
+    }
+
+    /// 1000 bytes within the last second are 8 kbit/s.
+    #[test]
+    fn rates_are_of_the_last_second() {
+        let mut meters = Meters::default();
+        meters.on_data(at(50), 1_000);
+        assert_eq!(meters.throughput(at(950)), 8_000);
+        assert_eq!(meters.throughput(at(1_150)), 0);
+        assert_eq!(meters.goodput(at(950)), 0);
     }
 }

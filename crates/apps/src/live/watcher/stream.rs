@@ -8,14 +8,13 @@ use namecast_stream::consumer::{
 };
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::Client;
-use namecast_stream::{Rung, RungNames, StreamInfo, StreamKind, StreamNames};
+use namecast_stream::path::ClientId;
+use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
-use super::decoding::Decoding;
-use super::probing::Probing;
-use super::rungs::{AutoRung, Decision, first_rung, wire_rate};
+use super::output::Decoding;
+use super::rungs::{AutoRung, Decision, Probing, first_rung, wire_rate};
 
 /// One stream being pulled.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ pub(super) struct Pulled {
     /// What is requested to find out what the path carries.
     pub probing: Option<Probing>,
     /// Consumers that are gone, whose requests are to be withdrawn.
-    pub retired: Vec<Retired>,
+    pub retired: Vec<ClientId>,
     /// Chooses the rung, if that is left to the watcher and there is a choice.
     pub auto: Option<AutoRung>,
     pub has_started: bool,
@@ -79,13 +78,6 @@ impl Upcoming {
     }
 }
 
-/// What is remembered of a consumer that is gone.
-pub(super) type Retired = (Client, RungNames);
-
-fn retired(consumer: &Consumer) -> Retired {
-    (consumer.client(), consumer.source().names.clone())
-}
-
 /// The rung that `choice` means.
 pub(super) fn choose<'a>(info: &'a StreamInfo, choice: &RungChoice) -> Option<&'a Rung> {
     let highest = info.rungs.iter().max_by_key(|rung| rung.bitrate);
@@ -124,7 +116,7 @@ impl ConsumerFactory<'_> {
         now: Instant,
         info: &StreamInfo,
         rung: &Rung,
-        client: Client,
+        client: ClientId,
     ) -> Consumer {
         let source = Source::new(self.names, info, rung);
         let mut consumer = Consumer::new(&self.config.consumer, source, client);
@@ -142,7 +134,7 @@ impl ConsumerFactory<'_> {
         now: Instant,
         info: &StreamInfo,
         rung: &Rung,
-        client: Client,
+        client: ClientId,
     ) -> Pulled {
         let consumer = self.consumer(now, info, rung, client);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
@@ -179,7 +171,7 @@ impl ConsumerFactory<'_> {
     }
 
     /// Begins to pull another rung as well as the one that is shown.
-    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, client: Client) {
+    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, client: ClientId) {
         pulled.drop_upcoming(now);
         if rung.name != pulled.rung {
             let mut consumer = self.consumer(now, &pulled.info, rung, client);
@@ -213,7 +205,7 @@ impl Pulled {
     }
 
     /// Returns the next thing that one of the consumers wants done.
-    pub(super) fn poll_output(&mut self) -> Option<(Client, consumer::Output)> {
+    pub(super) fn poll_output(&mut self) -> Option<(ClientId, consumer::Output)> {
         let mut consumers = self.consumers();
         consumers.find_map(|consumer| Some((consumer.client(), consumer.poll_output()?)))
     }
@@ -545,12 +537,12 @@ impl Pulled {
         self.consumer.set_ask_before(now, None);
         if let Some(Upcoming { consumer, .. }) = self.upcoming.take() {
             self.past += consumer.counters();
-            self.retired.push(retired(&consumer));
+            self.retired.push(consumer.client());
         }
     }
 
     fn retire_consumer(&mut self) {
-        self.retired.push(retired(&self.consumer));
+        self.retired.push(self.consumer.client());
         self.past += self.consumer.counters();
         self.past_published += self.consumer.schedule().published();
     }
@@ -565,13 +557,11 @@ impl Pulled {
         sum
     }
 
-    /// By which the requester knows its consumers, those that are gone included.
-    pub(super) fn clients(&self) -> Vec<Retired> {
-        let upcoming = self.upcoming.as_ref().map(|it| retired(&it.consumer));
-        let mut clients = self.retired.clone();
-        clients.push(retired(&self.consumer));
-        clients.extend(upcoming);
-        clients
+    /// By which the uplink knows its consumers, those that are gone included.
+    pub(super) fn clients(&self) -> impl Iterator<Item = ClientId> {
+        let upcoming = self.upcoming.as_ref().map(|it| it.consumer.client());
+        let retired = self.retired.iter().copied();
+        retired.chain([self.consumer.client()]).chain(upcoming)
     }
 
     /// What the rung that is pulled takes on the wire.

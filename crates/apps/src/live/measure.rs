@@ -8,8 +8,8 @@ use namecast_stream::StreamKind;
 use namecast_stream::consumer::Sample;
 use namecast_units::{Histogram, Instant, Timestamp};
 
-use super::super::stats::{Latency, StageShares};
-use super::output::Stages;
+use super::stats::{Latency, StageShares};
+use super::watcher::Stages;
 
 /// Frames that wait for the front-end's report.
 const MAX_FRAMES: usize = 1_024;

@@ -12,11 +12,11 @@ use core::time::Duration;
 use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Reaction, View};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{Client, PACKET, Requester, Want};
+use namecast_stream::path::{ClientId, PACKET, Path, Want};
 use namecast_units::Instant;
 
-use super::probing::Probing;
-use super::pull::{ConsumerFactory, Pulled, Upcoming};
+use super::rungs::Probing;
+use super::stream::{ConsumerFactory, Pulled, Upcoming};
 
 /// A rung is chosen so long before the Interests for its key sample leave.
 const BEFORE_ASKING: Duration = Duration::from_millis(5);
@@ -28,9 +28,13 @@ const MAX_LEADING: u64 = 8;
 /// What steering goes by.
 pub(super) struct Wheel<'a> {
     pub factory: ConsumerFactory<'a>,
-    pub requester: &'a Requester,
+    pub path: &'a Path,
+    /// Bits that are published, and not requested for want of room.
+    pub backlog: f64,
+    /// What requests packets to find out what the path carries.
+    pub prober: ClientId,
     /// For the consumer that it makes, if it makes one.
-    pub client: Client,
+    pub client: ClientId,
 }
 
 /// Where the newest group begins and ends.
@@ -59,17 +63,21 @@ impl Pulled {
     }
 
     /// Why the video is of the rung that it is of, in words; `None` where that is not left to the watcher.
-    pub(super) fn picture(&self, now: Instant, requester: &Requester) -> Option<&'static str> {
+    pub(super) fn picture(
+        &self,
+        now: Instant,
+        path: &Path,
+        is_holding: bool,
+    ) -> Option<&'static str> {
         let auto = self.auto.as_ref()?;
         let ladder = auto.ladder()?;
-        let path = requester.path();
         Some(if ladder.is_blank() {
             "nothing fits until the next key frame"
         } else if self.upcoming.as_ref().is_some_and(|it| it.catches_up) {
             "catching up on a lower bitrate"
         } else if !path.is_flowing(now) {
             "nothing arrives"
-        } else if requester.budget().is_holding() {
+        } else if is_holding {
             "waiting for a queue to empty"
         } else if ladder.current() + 1 == auto.rungs.len() {
             "the highest bitrate there is"
@@ -152,11 +160,11 @@ impl Pulled {
         let Some(groups) = self.groups(now) else {
             return Vec::new();
         };
-        let path = wheel.requester.path();
+        let path = wheel.path;
         let half = path.round_trip(now) / 2;
         let view = View {
             path,
-            backlog: wheel.requester.backlog(now),
+            backlog: wheel.backlog,
             base_growth: self.consumer.schedule().timeline().base_growth(now),
             until_key: groups.next_arrives_at.since(now + half),
             since_key: (now + half).since(groups.arrives_at),
@@ -342,7 +350,9 @@ impl Pulled {
         };
         let rate = probe.rate.as_bps() as f64;
         let probing = self.probing.as_mut();
-        probing.map_or_else(Vec::new, |probing| probing.wants(now, rate, burst))
+        probing.map_or_else(Vec::new, |probing| {
+            probing.wants(now, wheel.prober, rate, burst)
+        })
     }
 
     fn begin_probing(&self, now: Instant, wheel: &Wheel<'_>, rung: usize) -> Option<Probing> {

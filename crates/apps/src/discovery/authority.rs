@@ -5,16 +5,16 @@
 //!                                                    └ refused: forgotten          └ another's: forgotten
 //! ```
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use namecast_packet::signature::{HmacVerifier, PublicKey};
 use namecast_packet::{Data, Name};
 use namecast_stream::consumer::SharedVerifier;
-use namecast_stream::path::{Requester, Retry};
+use namecast_stream::path::{Request, Retry, Token};
 use namecast_units::{Duration, Instant};
 
-use super::join::Heard;
-use crate::discovery::{CERTIFICATE, Refusal, Signer, Trust, TrustedKey, Verdict, certificate};
+use super::{Refusal, Signer, Trust, TrustedKey, Verdict, certificate};
 
 /// Of a certificate. Once it is given up, the join begins anew.
 const RETRY: Retry = Retry {
@@ -24,80 +24,101 @@ const RETRY: Retry = Retry {
 };
 
 /// The publisher's key, or how far it was found.
-#[derive(Default)]
-pub(super) struct Authority {
+pub(crate) struct Authority<Heard> {
+    /// What the uplink knows the certificate's request by.
+    token: Token,
+    requests: VecDeque<Request>,
     /// Metadata that waits for the key that signed it.
     held: Option<(Data, Heard)>,
-    /// The certificate that is requested.
-    certificate: Option<Name>,
+    /// Whether a certificate is requested.
+    is_requesting: bool,
     trusted: Option<TrustedKey>,
     verifier: Option<SharedVerifier>,
     /// The signer judged last, trusted or not.
     signer: Option<Signer>,
 }
 
-impl Authority {
+impl<Heard> Authority<Heard> {
+    /// Nothing is known; `token` is to request certificates.
+    pub(crate) const fn new(token: Token) -> Self {
+        Self {
+            token,
+            requests: VecDeque::new(),
+            held: None,
+            is_requesting: false,
+            trusted: None,
+            verifier: None,
+            signer: None,
+        }
+    }
+
+    /// Returns the next thing to request or to withdraw, until `None`.
+    pub(crate) fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
+    }
+
+    /// Returns what the uplink knows the certificate's request by.
+    pub(crate) const fn token(&self) -> Token {
+        self.token
+    }
+
     /// Returns what verifies the publisher's packets, once that is known.
-    pub(super) const fn verifier(&self) -> Option<&SharedVerifier> {
+    pub(crate) const fn verifier(&self) -> Option<&SharedVerifier> {
         self.verifier.as_ref()
     }
 
     /// Returns the key that counted first.
-    pub(super) const fn trusted(&self) -> Option<&TrustedKey> {
+    pub(crate) const fn trusted(&self) -> Option<&TrustedKey> {
         self.trusted.as_ref()
     }
 
     /// Returns the signer judged last, trusted or not.
-    pub(super) const fn signer(&self) -> Option<&Signer> {
+    pub(crate) const fn signer(&self) -> Option<&Signer> {
         self.signer.as_ref()
     }
 
     /// Returns whether metadata waits for its key.
-    pub(super) const fn is_holding(&self) -> bool {
+    pub(crate) const fn is_holding(&self) -> bool {
         self.held.is_some()
     }
 
     /// Keeps metadata until the key that signed it is known.
-    pub(super) fn hold(&mut self, data: Data, heard: Heard) {
+    pub(crate) fn hold(&mut self, data: Data, heard: Heard) {
         self.held = Some((data, heard));
     }
 
     /// Requests the certificate `name`.
-    pub(super) fn request(&mut self, now: Instant, name: Name, requester: &mut Requester) {
+    pub(crate) fn request(&mut self, name: Name) {
         // A certificate that was refused may be a cache's, not the publisher's.
         let is_refused = |signer: &Signer| matches!(signer.verdict, Verdict::Refused(_));
         let must_be_fresh = self.signer.as_ref().is_some_and(is_refused);
-        let certificate = certificate(name.clone(), must_be_fresh, Some(RETRY));
-        requester.want_object(now, certificate);
-        self.certificate = Some(name);
+        let certificate = certificate(self.token, name, must_be_fresh, Some(RETRY));
+        self.requests.push_back(Request::Object(certificate));
+        self.is_requesting = true;
     }
 
     /// Returns whether a certificate is requested.
-    pub(super) const fn is_requesting(&self) -> bool {
-        self.certificate.is_some()
+    pub(crate) const fn is_requesting(&self) -> bool {
+        self.is_requesting
     }
 
-    /// Returns whether `name` is of the certificate that is requested.
-    pub(super) fn has_requested(&self, name: &Name) -> bool {
-        let certificate = self.certificate.as_ref();
-        certificate.is_some_and(|certificate| certificate.is_prefix_of(name))
+    /// The Data that came is no certificate: it is requested again at once, past all caches.
+    pub(crate) fn reject(&mut self, now: Instant) {
+        self.requests.push_back(Request::Reject(self.token));
+        self.requests.push_back(Request::Hasten(self.token, now));
     }
 
     /// Does without the certificate, which did not come. Returns whether no key is trusted, so that what waits for it is of no
     /// use.
-    pub(super) fn on_dropped(&mut self) -> bool {
-        self.certificate = None;
+    pub(crate) fn on_dropped(&mut self) -> bool {
+        self.is_requesting = false;
         self.trusted.is_none()
     }
 
     /// Records who a certificate is of. Returns the signer if it is another, or judged differently now.
-    pub(super) fn on_judged(
-        &mut self,
-        signer: Signer,
-        requester: &mut Requester,
-    ) -> Option<&Signer> {
-        self.certificate = None;
-        requester.forget(CERTIFICATE);
+    pub(crate) fn on_judged(&mut self, signer: Signer) -> Option<&Signer> {
+        self.is_requesting = false;
+        self.requests.push_back(Request::Forget(self.token));
         if self.signer.as_ref() == Some(&signer) {
             return None;
         }
@@ -108,7 +129,7 @@ impl Authority {
     ///
     /// One of the two is forged then, so a key that is seen for the first time is not kept: the right one could not take its place
     /// any more.
-    pub(super) fn accept(
+    pub(crate) fn accept(
         &mut self,
         key: Arc<PublicKey>,
         trust: &Trust,
@@ -133,10 +154,10 @@ impl Authority {
     }
 
     /// Drops what nobody vouches for.
-    pub(super) fn forget(&mut self, requester: &mut Requester) {
+    pub(crate) fn forget(&mut self) {
         self.held = None;
-        self.certificate = None;
-        requester.forget(CERTIFICATE);
+        self.is_requesting = false;
+        self.requests.push_back(Request::Forget(self.token));
     }
 }
 
@@ -144,14 +165,12 @@ impl Authority {
 mod tests {
     use namecast_packet::KeyLocator;
     use namecast_packet::signature::{Ed25519Signer, KeyPair};
-    use namecast_stream::Metadata;
-    use namecast_stream::path::{Budget, Event, LiveConfig, RequesterConfig};
 
     use super::*;
+    use crate::fixtures::client;
 
-    fn requester() -> Requester {
-        let budget = Budget::live(LiveConfig::default());
-        Requester::new(RequesterConfig::default(), budget)
+    fn authority() -> Authority<()> {
+        Authority::new(client().object(0))
     }
 
     fn pair(seed: u8) -> Ed25519Signer {
@@ -166,17 +185,6 @@ mod tests {
         Data::builder("/demo/metadata".parse().unwrap()).sign(&pair(seed))
     }
 
-    fn heard() -> Heard {
-        let metadata = Metadata {
-            catalogue_name: Name::root(),
-            catalogue: None,
-            latest: Vec::new(),
-            nonce: None,
-            taken_over_at: None,
-        };
-        Heard::new(metadata, Instant::ZERO, None)
-    }
-
     fn signer(verdict: Verdict) -> Signer {
         Signer {
             key_name: "/demo/KEY/1".parse().unwrap(),
@@ -188,8 +196,8 @@ mod tests {
     /// What waits for a key that signed it comes back, and whoever comes later is verified with the key.
     #[test]
     fn a_key_that_signed_what_waited_counts() {
-        let mut authority = Authority::default();
-        authority.hold(metadata(1), heard());
+        let mut authority = authority();
+        authority.hold(metadata(1), ());
         assert!(authority.is_holding() && authority.verifier().is_none());
         let accepted = authority.accept(key(1), &Trust::FirstUse);
         assert!(matches!(accepted, Ok(Some(_))));
@@ -201,9 +209,9 @@ mod tests {
 
     #[test]
     fn a_key_that_did_not_sign_what_waited_is_refused_and_not_kept() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
-        authority.on_judged(signer(Verdict::FirstUse), &mut requester);
-        authority.hold(metadata(2), heard());
+        let mut authority = authority();
+        authority.on_judged(signer(Verdict::FirstUse));
+        authority.hold(metadata(2), ());
         let refused = signer(Verdict::Refused(Refusal::NotSigner));
         let accepted = authority.accept(key(1), &Trust::FirstUse);
         assert_eq!(accepted.err(), Some(Some(refused.clone())));
@@ -213,34 +221,42 @@ mod tests {
 
     #[test]
     fn a_signer_is_news_once_for_each_verdict() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
+        let mut authority = authority();
         let first = signer(Verdict::FirstUse);
-        assert!(authority.on_judged(first.clone(), &mut requester).is_some());
-        assert!(authority.on_judged(first, &mut requester).is_none());
+        assert!(authority.on_judged(first.clone()).is_some());
+        assert!(authority.on_judged(first).is_none());
         let pinned = signer(Verdict::Pinned);
-        assert!(authority.on_judged(pinned, &mut requester).is_some());
+        assert!(authority.on_judged(pinned).is_some());
     }
 
     /// One Interest, which no cache may answer after a refusal; nothing is left of it once it is forgotten.
     #[test]
     fn after_a_refusal_no_cache_may_answer_for_the_certificate() {
-        let (mut authority, mut requester) = (Authority::default(), requester());
+        let mut authority = authority();
         let name: Name = "/demo/KEY/1".parse().unwrap();
         for verdict in [Verdict::FirstUse, Verdict::Refused(Refusal::BadCertificate)] {
             let is_refused = verdict != Verdict::FirstUse;
-            authority.on_judged(signer(verdict), &mut requester);
-            authority.request(Instant::ZERO, name.clone(), &mut requester);
-            assert!(authority.is_requesting() && authority.has_requested(&name));
-            let events = core::iter::from_fn(|| requester.poll_event());
-            let fresh: Vec<_> = events
-                .filter_map(|event| match event {
-                    Event::Interest { interest, .. } => Some(interest.must_be_fresh()),
+            authority.on_judged(signer(verdict));
+            authority.request(name.clone());
+            assert!(authority.is_requesting());
+            let requests = core::iter::from_fn(|| authority.poll_request());
+            let fresh: Vec<_> = requests
+                .filter_map(|request| match request {
+                    Request::Object(object) => {
+                        let interest = object.interest.build(1.into());
+                        assert_eq!(*interest.name(), name);
+                        Some(interest.must_be_fresh())
+                    }
                     _ => None,
                 })
                 .collect();
             assert_eq!(fresh, [is_refused]);
-            authority.forget(&mut requester);
+            authority.forget();
             assert!(!authority.is_requesting());
+            let forgotten = authority.poll_request();
+            assert!(
+                matches!(forgotten, Some(Request::Forget(token)) if token == authority.token())
+            );
         }
         assert!(authority.on_dropped(), "no key is trusted");
     }

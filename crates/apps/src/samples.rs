@@ -27,7 +27,8 @@ pub(crate) struct Limits {
     pub max_behind: u64,
 }
 
-type Place = (SegmentKind, u64);
+/// Kind and number of a packet in its sample.
+pub(crate) type Place = (SegmentKind, u64);
 const LEAD: Place = (SegmentKind::Data, 0);
 
 /// A sample on its way.
@@ -42,8 +43,8 @@ struct Pulled {
 /// Something that became of a sequence.
 #[derive(Debug)]
 pub(crate) enum News {
-    /// Packets of a sample, its lead first; whether they are all.
-    Sample(Vec<Data>, bool),
+    /// Packets of the sample of this number, its lead first; whether they are all.
+    Sample(u64, Vec<(Place, Data)>, bool),
     /// These samples could not be had.
     Gap(RangeInclusive<u64>),
 }
@@ -217,8 +218,8 @@ impl Sequence {
             return;
         };
         self.flush_gap();
-        let packets = pulled.packets.into_values().collect();
-        self.news.push_back(News::Sample(packets, whole));
+        let packets = pulled.packets.into_iter().collect();
+        self.news.push_back(News::Sample(sequence, packets, whole));
     }
 
     /// Leaves a sample as it is. What came of it is kept if its lead did.

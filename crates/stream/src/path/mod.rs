@@ -1,13 +1,17 @@
 //! The path from one watcher to whoever answers it, and everything that is requested over it.
 //!
 //! ```text
-//!  consumers ──want──▶ Uplink ─────────────Interests────────────▶ network
-//!      ▲                 │  queue by urgency · in flight · budget        │
+//!  clients ──Request──▶ Uplink ─────────────Interests────────────▶ network
+//!      ▲                 │  who wants which name · queue by urgency     │
+//!      │                 │  in flight · objects · budget                │
 //!      │                 ▼                                              │
-//!      └──answers──── Path: queueing, capacity, cross traffic, loss ◀──Data
+//!      └──Answer, Event─ Path: queueing, capacity, cross traffic, loss ◀──Data, Nacks
 //!                        ▲
 //!                        └── ladder reads it
 //! ```
+//!
+//! A client has a number that the uplink drew, tells its wants apart by its own [`Token`]s, and knows nothing of the uplink: whoever
+//! has both passes requests and answers on. Clients that want one name share one Interest.
 //!
 //! Withholding Interests is the only actuator of a consumer: what is not requested yet waits here, where it can be withdrawn, and
 //! the queue of the network stays short.

@@ -482,10 +482,11 @@ impl Recorder {
             for (class, sequence) in SampleClass::ALL.into_iter().zip(&mut rung.sequences) {
                 while let Some(news) = sequence.poll_news() {
                     outputs.push(match news {
-                        News::Sample(packets, whole) => {
+                        News::Sample(_, packets, whole) => {
                             self.counters.complete += u64::from(whole);
                             self.counters.incomplete += u64::from(!whole);
-                            Recorded::Sample(packets)
+                            let packets = packets.into_iter().map(|(_, data)| data);
+                            Recorded::Sample(packets.collect())
                         }
                         News::Gap(sequences) => {
                             let missing = sequences.end() - sequences.start() + 1;

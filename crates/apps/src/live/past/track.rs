@@ -15,7 +15,7 @@ use namecast_stream::{
 use namecast_units::{Instant, Timestamp};
 
 use super::plays_at;
-use crate::samples::{Limits, News, Sequence, Taken};
+use crate::samples::{self, Limits, News, Sequence, Taken};
 
 /// Bounds of what is pulled at a time.
 const LIMITS: Limits = Limits {
@@ -198,7 +198,9 @@ impl Track {
         for class in SampleClass::ALL {
             while let Some(news) = self.sequences[class.index()].poll_news() {
                 match news {
-                    News::Sample(packets, _) => self.on_sample(now, class, &packets),
+                    News::Sample(sequence, packets, _) => {
+                        self.on_sample(now, (class, sequence), &packets);
+                    }
                     News::Gap(range) => self.on_gap(class, &range),
                 }
             }
@@ -223,12 +225,16 @@ impl Track {
         }
     }
 
-    fn on_sample(&mut self, now: Instant, class: SampleClass, packets: &[Data]) {
-        let lead = packets.first().and_then(|data| {
-            let id = self.names.parse(data.name())?;
-            Some((id.sequence, Lead::decode(data).ok()?))
-        });
-        let Some((sequence, lead)) = lead else {
+    fn on_sample(
+        &mut self,
+        now: Instant,
+        (class, sequence): (SampleClass, u64),
+        packets: &[(samples::Place, Data)],
+    ) {
+        let lead = packets
+            .first()
+            .and_then(|(_, data)| Lead::decode(data).ok());
+        let Some(lead) = lead else {
             return;
         };
         let Some(payload) = self.assemble(&lead, packets) else {
@@ -247,18 +253,17 @@ impl Track {
     }
 
     /// The sample from its packets, with parity where segments are missing.
-    fn assemble(&self, lead: &Lead, packets: &[Data]) -> Option<Bytes> {
+    fn assemble(&self, lead: &Lead, packets: &[(samples::Place, Data)]) -> Option<Bytes> {
         let mut data = vec![None; lead.data_count()];
         let mut parity = vec![None; lead.parity_count()];
         data[0] = Some(lead.share().clone());
-        for packet in &packets[1..] {
-            let id = self.names.parse(packet.name())?;
-            let shards = match id.kind {
+        for ((kind, index), packet) in &packets[1..] {
+            let shards = match kind {
                 SegmentKind::Data => &mut data,
                 SegmentKind::Parity => &mut parity,
                 SegmentKind::LeadCopy | SegmentKind::InterFrame => continue,
             };
-            *shards.get_mut(usize::try_from(id.index).ok()?)? = packet.content();
+            *shards.get_mut(usize::try_from(*index).ok()?)? = packet.content();
         }
         let shards = match data.iter().any(Option::is_none) {
             true => fec::recover(&data, &parity, lead.shard_size()).ok()?,

@@ -61,13 +61,11 @@ impl Watcher {
         if all.is_empty() {
             let name = interest.name();
             let of_rung = |it: &mut Consumer| it.source().names.prefix().is_prefix_of(name);
-            let is_of_rung = self.streams.consumers().any(of_rung);
+            let is_object =
+                self.names.root().is_prefix_of(name) && !self.streams.consumers().any(of_rung);
             let counters = self.meters.counters_mut();
-            match self.names.root().is_prefix_of(name) {
-                // What a consumer does not want any more is no trouble.
-                true => counters.nacked += u64::from(!is_of_rung),
-                false => counters.unexpected += 1,
-            }
+            counters.nacked += u64::from(is_object);
+            counters.unexpected += u64::from(!is_object);
         }
         for nacked in all {
             let Nacked {

@@ -298,14 +298,14 @@ fn a_nack_of_an_interest_before_the_last_changes_nothing() {
         (this, nonces[0]),
         NackReason::Congestion,
     );
-    assert!(uplink.is_out(this));
+    assert!(uplink.wanted.in_flight.get(this).is_some());
     nack(
         &mut uplink,
         at(110),
         (this, nonces[1]),
         NackReason::Congestion,
     );
-    assert!(!uplink.is_out(this));
+    assert!(uplink.wanted.in_flight.get(this).is_none());
 }
 
 /// By a Nack without a reason, publishers refuse what they do not have.

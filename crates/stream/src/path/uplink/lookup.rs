@@ -67,9 +67,13 @@ impl Uplink {
         let (name, nonce) = (interest.name(), interest.nonce());
         let tokens = self.wanted.names.of(name);
         let tokens = tokens.filter(|token| self.wanted.has(*token, name));
+        let is_latest = |token| {
+            let entry = self.wanted.in_flight.get(token);
+            entry.is_some_and(|entry| Some(entry.nonce) == nonce)
+        };
         let nacked = tokens.map(|token| Nacked {
             token,
-            is_latest: self.is_latest(token, nonce),
+            is_latest: is_latest(token),
             attempts: self.wanted.objects.get(token).map_or(0, |it| it.attempts),
         });
         let nacked: Vec<_> = nacked.collect();

@@ -295,17 +295,6 @@ impl Uplink {
         self.wanted.objects.restart(now);
     }
 
-    /// Returns whether an Interest for `token` is out.
-    pub fn is_out(&self, token: Token) -> bool {
-        self.wanted.in_flight.get(token).is_some()
-    }
-
-    /// Returns whether `nonce` is of the Interest for `token` that left last, and is out.
-    pub fn is_latest(&self, token: Token, nonce: Option<Nonce>) -> bool {
-        let entry = self.wanted.in_flight.get(token);
-        entry.is_some_and(|entry| Some(entry.nonce) == nonce)
-    }
-
     /// Forgets a want of what turned out not to exist, or an object that came.
     pub fn forget(&mut self, token: Token) {
         self.wanted.forget(token);

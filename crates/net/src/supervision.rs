@@ -167,7 +167,7 @@ mod tests {
     use core::sync::atomic::AtomicUsize;
 
     use tokio::task::JoinSet;
-    use tokio::time::Instant;
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -224,17 +224,16 @@ mod tests {
         tasks.spawn(running);
         started.recv().await.unwrap();
         for restarts in 1..=1_000 {
-            let begun = Instant::now();
             state.inject_fault();
+            // Time stands still while a task is ready.
             while state.problem().is_none() {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(begun.elapsed(), Duration::ZERO);
             let problem = "the tcp listener is down: panicked: fault injected";
             assert_eq!(state.problem().as_deref(), Some(problem));
-            started.recv().await.unwrap();
+            let back = timeout(Duration::from_secs(1), started.recv()).await;
+            back.unwrap().unwrap();
             assert_eq!((state.restarts(), state.problem()), (restarts, None));
-            assert!(begun.elapsed() < Duration::from_secs(1));
         }
     }
 

@@ -9,7 +9,7 @@ fn damaged_set_ups_harm_nothing() {
     let setup = |octets: &[u8]| {
         body::setup(octets);
     };
-    damaged_seeds::harm_nothing("setup", body::KINDS, 40, damaged_seeds::any, setup);
+    damaged_seeds::harm_nothing("setup", body::KINDS, 10, damaged_seeds::any, setup);
 }
 
 /// The second message of the caller's own peer establishes a call there, the third one at the callee; no message does at an endpoint that

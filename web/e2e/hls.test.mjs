@@ -58,6 +58,9 @@ async function serve(directory) {
   return { url: `http://127.0.0.1:${server.address().port}/`, close: () => server.close() };
 }
 
+/** Fewest pictures of 60 that are decoded in 2 s. */
+const MIN_PICTURES = 45;
+
 /** Plays `playlist` on an empty page of the same server for `seconds`, and tells what came of it. */
 async function play(playlist, seconds) {
   const page = await browser.context.newPage();
@@ -98,11 +101,20 @@ async function play(playlist, seconds) {
   }
 }
 
-function assertPlayed({ played, width, sound, pictures, errors }) {
+/** Plays for 2 s what is to be whole. A busy machine decodes fewer pictures than there are, so three attempts may be made. */
+async function assertPlays(playlist) {
+  let result;
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    result = await play(playlist, 2);
+    if (result.errors.length > 0 || result.pictures > MIN_PICTURES) {
+      break;
+    }
+  }
+  const { played, width, sound, pictures, errors } = result;
   assert.deepEqual(errors, []);
   assert.ok(played > 2, `${played} s were played`);
   assert.equal(width, 480, "it is the highest quality");
-  assert.ok(pictures > 45, `${pictures} pictures were decoded`);
+  assert.ok(pictures > MIN_PICTURES, `${pictures} pictures were decoded`);
   assert.ok(sound > 1_000, `${sound} octets of sound were decoded`);
 }
 
@@ -113,7 +125,7 @@ describe("HLS", () => {
     const server = await serve(directory);
     try {
       await watcher.until("a playlist", async () => readFile(path.join(directory, "index.m3u8")));
-      assertPlayed(await play(`${server.url}index.m3u8`, 2));
+      await assertPlays(`${server.url}index.m3u8`);
     } finally {
       await watcher.end();
       server.close();
@@ -121,7 +133,7 @@ describe("HLS", () => {
   });
 
   test("plays from the node, which begins at the first request", async () => {
-    assertPlayed(await play(`${forwarder.url}hls/hls/cam/index.m3u8`, 2));
+    await assertPlays(`${forwarder.url}hls/hls/cam/index.m3u8`);
   });
 
   test("says what is wrong, and is not for pages of strangers", async () => {

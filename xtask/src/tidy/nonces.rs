@@ -35,7 +35,7 @@ mod tests {
         let count = |path, text| check(&rust(path, text)).len();
         assert_eq!(count("crates/apps/src/live/watcher/join.rs", DRAWS), 1);
         assert_eq!(count("crates/apps/src/sequence/fetcher/mod.rs", DRAWS), 1);
-        assert_eq!(count("crates/stream/src/path/requester.rs", DRAWS), 1);
+        assert_eq!(count("crates/stream/src/path/uplink/mod.rs", DRAWS), 1);
         assert_eq!(count("crates/stream/src/path/nonces.rs", DRAWS), 0);
         assert_eq!(count("crates/stream/src/path/tests/link.rs", DRAWS), 0);
         assert_eq!(count("crates/forward/src/lib.rs", DRAWS), 0);

@@ -8,14 +8,12 @@ mod common;
 mod namespace;
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::{eventually, fetch, interest, name, produce, soon, start, status_with};
 use namecast_net::management::ControlParameters;
 use namecast_net::{
-    Clock, FaceId, FaceUri, KeyStore, ManagementConfig, Node, NodeConfig, RegistrationState,
+    Clock, FaceId, FaceUri, KeyStore, Listener, ManagementConfig, Node, NodeConfig,
     StrangersConfig, UdpConfig,
 };
 use namecast_packet::{Certificate, Component, Interest};
@@ -37,6 +35,11 @@ fn victim() -> Node {
         },
         ..NodeConfig::default()
     })
+}
+
+async fn listen(node: &Node) -> Listener<SocketAddr> {
+    let listener = node.listen_udp("10.0.0.1:0".parse().unwrap()).await;
+    listener.unwrap()
 }
 
 /// One Interest from each of so many made-up addresses.
@@ -66,10 +69,7 @@ async fn a_peer_registers_in_a_flood_of_made_up_sources() {
     }
     let node = victim();
     produce(&node, "/here", 1_000).await;
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let to = *listener.address();
     // Before it comes, all places are taken.
     flood(PLACES as u32 * 2, to);
@@ -82,9 +82,7 @@ async fn a_peer_registers_in_a_flood_of_made_up_sources() {
     let began = Clock::new().now();
     let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
     let registration = honest.register_prefix(face, name("/honest"), 0);
-    let mut states = registration.states();
-    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
-    soon("the registration", registered).await.unwrap();
+    assert!(soon("the registration", registration.registered()).await);
     eprintln!(
         "registered after {:?}; flood over: {}",
         Clock::new().now().since(began),
@@ -115,22 +113,30 @@ async fn occupy(node: &Node, from: Ipv4Addr, to: SocketAddr) -> Vec<UdpSocket> {
         socket.connect(to).unwrap();
         socket.set_nonblocking(true).unwrap();
     }
-    let wanted = interest(name("/nobody"), Duration::from_secs(4));
     eventually("all places are taken by proven peers", async || {
-        let mut buffer = [0; 9_000];
-        for socket in &sockets {
-            let _ = socket.send(&wanted);
-            tokio::task::yield_now().await;
-            while let Ok(length) = socket.recv(&mut buffer) {
-                let _ = socket.send(&buffer[..length]);
-            }
-        }
+        send_and_return(&sockets).await;
         let status = node.status().await.unwrap();
         let refused = status.link_drops.get("too_many_faces").copied();
         (datagram_faces(&status) == PLACES && refused.unwrap_or_default() > 0).then_some(())
     })
     .await;
     sockets.into()
+}
+
+/// Each sends an Interest for what nobody has, waits for what comes of it, and returns that: a round takes what the node takes for it.
+async fn send_and_return(sockets: &[UdpSocket]) {
+    let wanted = interest(name("/nobody"), Duration::from_secs(4));
+    let mut buffer = [0; 9_000];
+    for socket in sockets {
+        let _ = socket.send(&wanted);
+        let mut yields = 0..10_000;
+        while yields.next().is_some() && socket.peek(&mut buffer).is_err() {
+            tokio::task::yield_now().await;
+        }
+        while let Ok(length) = socket.recv(&mut buffer) {
+            let _ = socket.send(&buffer[..length]);
+        }
+    }
 }
 
 /// Proven peers of one address have all places: one from elsewhere registers a prefix all the same. Once nobody may come from there,
@@ -141,18 +147,13 @@ async fn one_source_with_all_places_locks_nobody_out() {
         return;
     }
     let node = victim();
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let to = *listener.address();
     let attackers = occupy(&node, Ipv4Addr::new(10, 1, 1, 1), to).await;
     let honest = start();
     let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
     let registration = honest.register_prefix(face, name("/honest"), 0);
-    let mut states = registration.states();
-    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
-    soon("the registration", registered).await.unwrap();
+    assert!(soon("the registration", registration.registered()).await);
     let status = node.status().await.unwrap();
     let most = &status.sources[0];
     assert_eq!(most.source, "10.1.1.0/24");
@@ -183,10 +184,7 @@ async fn a_newcomer_has_to_send_nothing_again() {
     }
     let node = victim();
     produce(&node, "/here", 1_000).await;
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let to = *listener.address();
     let _attackers = occupy(&node, Ipv4Addr::new(10, 1, 1, 1), to).await;
     let newcomer = UdpSocket::bind("10.9.9.9:0").unwrap();
@@ -219,41 +217,25 @@ async fn a_peer_registers_beside_busy_ones_of_its_own_source() {
     }
     let node = victim();
     produce(&node, "/here", 1_000).await;
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let to = *listener.address();
     let attackers = occupy(&node, Ipv4Addr::new(10, 0, 0, 9), to).await;
-    let rounds = Arc::new(AtomicU64::new(0));
-    let stopping = Arc::new(AtomicBool::new(false));
-    let (counted, stopped) = (Arc::clone(&rounds), Arc::clone(&stopping));
-    let flooding = std::thread::spawn(move || {
-        let wanted = interest(name("/nobody"), Duration::from_secs(4));
-        let mut buffer = [0; 9_000];
-        while !stopped.load(Ordering::Relaxed) {
-            counted.fetch_add(1, Ordering::Relaxed);
-            for socket in &attackers {
-                let _ = socket.send(&wanted);
-                while let Ok(length) = socket.recv(&mut buffer) {
-                    let _ = socket.send(&buffer[..length]);
-                }
-            }
-        }
-    });
     let honest = start();
-    let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
-    let registration = honest.register_prefix(face, name("/honest"), 0);
-    let mut states = registration.states();
-    let registered = states.wait_for(|state| *state == RegistrationState::Registered);
-    soon("the registration", registered).await.unwrap();
-    honest.add_route(name("/here"), face, 0).await.unwrap();
-    let mut application = honest.application_face().await.unwrap();
-    fetch(&mut application, &name("/here/1")).await;
-    eventually("25 600 datagrams were sent", async || {
-        (rounds.load(Ordering::Relaxed) >= 200).then_some(())
-    })
-    .await;
+    let registered = async {
+        let face = honest.connect(FaceUri::Udp(to)).await.unwrap();
+        let registration = honest.register_prefix(face, name("/honest"), 0);
+        assert!(soon("the registration", registration.registered()).await);
+        honest.add_route(name("/here"), face, 0).await.unwrap();
+        let mut application = honest.application_face().await.unwrap();
+        fetch(&mut application, &name("/here/1")).await;
+    };
+    tokio::select! {
+        () = registered => {}
+        () = async { loop { send_and_return(&attackers).await } } => {}
+    }
+    for _ in 0..200 {
+        send_and_return(&attackers).await;
+    }
     let status = node.status().await.unwrap();
     assert_eq!(datagram_faces(&status), PLACES);
     // 128 peers, each of which waits before it comes again.
@@ -261,8 +243,6 @@ async fn a_peer_registers_beside_busy_ones_of_its_own_source() {
     assert!(accepted < 1_000, "{accepted}");
     assert!(status.routes.iter().any(|route| route.prefix == "/honest"));
     assert_eq!(status.sources[0].source, "10.0.0.0/24");
-    stopping.store(true, Ordering::Relaxed);
-    flooding.join().unwrap();
 }
 
 /// A consumer that never returns anything, asking for 8000 octets with each of some 40: it gets three times what it sent and the
@@ -286,10 +266,7 @@ async fn a_peer_that_proves_nothing_is_sent_no_more_than_its_part() {
         ..NodeConfig::default()
     });
     produce(&node, "/here", 900).await;
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let socket = UdpSocket::bind("10.9.9.9:0").unwrap();
     socket.connect(*listener.address()).unwrap();
     socket.set_nonblocking(true).unwrap();
@@ -335,10 +312,7 @@ async fn a_stranger_that_serves_a_prefix_may_be_silent() {
         },
         ..NodeConfig::default()
     });
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let hello = interest(name("/nobody"), Duration::from_secs(1));
     let producer = UdpSocket::bind("10.9.9.9:0").unwrap();
     producer.send_to(&hello, *listener.address()).unwrap();
@@ -379,10 +353,7 @@ async fn a_command_of_a_key_ends_strangeness() {
         },
         ..NodeConfig::default()
     });
-    let listener = node
-        .listen_udp("10.0.0.1:0".parse().unwrap())
-        .await
-        .unwrap();
+    let listener = listen(&node).await;
     let parameters = ControlParameters {
         name: Some(name("/nothing")),
         ..ControlParameters::default()

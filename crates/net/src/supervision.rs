@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use namecast_units::Duration;
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinError;
 use tokio::time::sleep;
@@ -63,13 +62,9 @@ impl ListenerState {
         self.restarts.load(Ordering::Relaxed)
     }
 
-    /// Returns its name, whether it listens, and the restarts.
-    pub fn figures(&self) -> Value {
-        json!({
-            "listener": self.name,
-            "up": self.lock().is_none(),
-            "restarts": self.restarts(),
-        })
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Ends the listener by a panic, as a defect would. For tests.
@@ -166,29 +161,40 @@ fn panic_text(panic: &(dyn Any + Send)) -> String {
 mod tests {
     use core::sync::atomic::AtomicUsize;
 
+    use tokio::sync::mpsc;
     use tokio::task::JoinSet;
     use tokio::time::timeout;
 
     use super::*;
 
-    #[tokio::test]
-    async fn a_listener_is_started_again_and_counted() {
-        let state = ListenerState::new("rtmp");
-        let (starts, mut started) = tokio::sync::mpsc::channel(1);
-        let running = keep_running(Arc::clone(&state), move |state| {
+    /// Starts a listener that does `listen` with the number of its restarts. Returns its task, and what reports each start.
+    fn listen<F: Future<Output = String> + Send + 'static>(
+        state: &Arc<ListenerState>,
+        listen: impl Fn(u64) -> F + Copy + Send + 'static,
+    ) -> (JoinSet<()>, mpsc::Receiver<()>) {
+        let (starts, started) = mpsc::channel(1);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(keep_running(Arc::clone(state), move |state| {
             let starts = starts.clone();
             async move {
                 state.set_up();
                 starts.send(()).await.unwrap();
-                match state.restarts() {
-                    0 => panic!("number {}", 7),
-                    1 => "the socket broke".to_owned(),
-                    _ => core::future::pending().await,
-                }
+                listen(state.restarts()).await
+            }
+        }));
+        (tasks, started)
+    }
+
+    #[tokio::test]
+    async fn a_listener_is_started_again_and_counted() {
+        let state = ListenerState::new("rtmp");
+        let (_tasks, mut started) = listen(&state, |restarts| async move {
+            match restarts {
+                0 => panic!("number {}", 7),
+                1 => "the socket broke".to_owned(),
+                _ => core::future::pending().await,
             }
         });
-        let mut tasks = JoinSet::new();
-        tasks.spawn(running);
         for (restarts, why) in [(0, "panicked: number 7"), (1, "the socket broke")] {
             started.recv().await.unwrap();
             assert_eq!(state.restarts(), restarts);
@@ -211,17 +217,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_thousand_faults_are_a_thousand_restarts() {
         let state = ListenerState::new("tcp");
-        let (starts, mut started) = tokio::sync::mpsc::channel(1);
-        let running = keep_running(Arc::clone(&state), move |state| {
-            let starts = starts.clone();
-            async move {
-                state.set_up();
-                starts.send(()).await.unwrap();
-                core::future::pending().await
-            }
-        });
-        let mut tasks = JoinSet::new();
-        tasks.spawn(running);
+        let (_tasks, mut started) = listen(&state, |_| core::future::pending());
         started.recv().await.unwrap();
         for restarts in 1..=1_000 {
             state.inject_fault();

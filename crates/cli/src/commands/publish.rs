@@ -194,7 +194,6 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         }
     };
     progress.say("Stopping.");
-    claimed.cancel();
     stats.write(&publishing.figures().await, true)?;
     drop(publishing);
     node.shutdown().await;

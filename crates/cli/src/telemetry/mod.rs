@@ -259,7 +259,9 @@ impl Telemetry {
                 .iter()
                 .map(|(uri, counters)| counters.figures(uri));
             let web: Vec<_> = web.collect();
-            let listeners = state.listeners.iter().map(|it| it.figures());
+            let listeners = state.listeners.iter();
+            let listeners = listeners
+                .map(|it| listener_figures(it.name(), it.problem().is_none(), it.restarts()));
             let listeners: Vec<_> = listeners.chain(of_node).collect();
             #[cfg(feature = "lab")]
             let trace = state.trace.as_ref().map(|counts| counts.figures());
@@ -409,14 +411,15 @@ async fn admit(State(counters): State<Arc<WebCounters>>, request: Request, next:
     }
 }
 
-/// Figures of a node's listener, as [`ListenerState::figures`] has them; `None`: it has no task of its own.
+/// Figures of a node's listener; `None`: it has no task of its own.
 fn supervised(listener: &ListenerStatus) -> Option<Value> {
+    let is_up = listener.problem.is_none();
     let restarts = listener.restarts?;
-    Some(json!({
-        "listener": listener.uri,
-        "up": listener.problem.is_none(),
-        "restarts": restarts,
-    }))
+    Some(listener_figures(&listener.uri, is_up, restarts))
+}
+
+fn listener_figures(name: &str, is_up: bool, restarts: u64) -> Value {
+    json!({ "listener": name, "up": is_up, "restarts": restarts })
 }
 
 #[cfg(test)]

@@ -74,6 +74,12 @@ impl FaceSources {
         }
     }
 
+    /// Returns whether a face was ever of use.
+    fn was_used(&self, face: FaceId, entry: &FaceEntry) -> bool {
+        let occupants = Self::of(entry).and_then(|group| self.groups.get(&group));
+        occupants.is_some_and(|it| it.used_at(face).is_some())
+    }
+
     /// Number of faces of each source, those with most first.
     pub(super) fn sources(&self) -> Vec<(Source, usize)> {
         let mut counts = BTreeMap::<Source, usize>::new();
@@ -138,13 +144,14 @@ impl EventLoop {
 
     /// Has the peer of a face that was never of use wait before it gets another one.
     fn pause_useless(&mut self, now: Instant, face: FaceId) {
-        let was_used = |it: &Occupants<FaceId>| it.used_at(face).is_some();
-        let entry = self.faces.get(face);
-        // Strangers may have been named by somebody else.
-        let proven = entry.filter(|entry| !entry.sender.is_stranger());
-        if let Some((_, path)) = proven.and_then(|entry| entry.origin)
-            && !self.sources.groups.values().any(was_used)
-        {
+        let Some(entry) = self.faces.get(face) else {
+            return;
+        };
+        // Somebody else may have written a stranger's address.
+        if entry.sender.is_stranger() || self.sources.was_used(face, entry) {
+            return;
+        }
+        if let Some((_, path)) = entry.origin {
             let elapsed = self.elapsed(now);
             self.sources.pauses.record(elapsed, path.remote);
         }

@@ -1,4 +1,4 @@
-//! What unit tests of clients share.
+//! Fixtures for unit tests of uplink clients.
 
 use namecast_stream::path::{Budget, ClientId, LiveConfig, Uplink, UplinkConfig};
 

@@ -45,7 +45,7 @@ const MAX_PLAYED: usize = 8;
 const MAX_AWAITED: usize = 64;
 /// How long a session lasts without a request. Players ask for the playlist once a second.
 const IDLE: Duration = Duration::from_secs(30);
-/// Who requested something so recently still plays: players of long segments ask that seldom.
+/// Time after a request during which a player counts as playing: players request long segments this seldom.
 const PLAYS: Duration = Duration::from_secs(12);
 /// How long the first segments may take.
 const BEGIN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -63,7 +63,7 @@ pub(crate) struct HlsServer {
     /// Places of names that have not answered yet, and of those that are played. Each counts as its first viewer's.
     awaited: Entrance,
     played: Entrance,
-    /// How often what plays a name was started again.
+    /// Restarts of the tasks that play streams.
     state: Arc<ListenerState>,
 }
 
@@ -74,7 +74,7 @@ enum Trouble {
     Refused(String),
     /// It is over.
     Failed(String),
-    /// There was no place for it, or another has it now.
+    /// No place is free, or another stream took this one's.
     Full,
 }
 
@@ -141,7 +141,7 @@ impl HlsServer {
         }
     }
 
-    /// Returns how often what plays a name was started again.
+    /// Returns the state that counts restarts of the tasks that play streams.
     pub(crate) const fn state(&self) -> &Arc<ListenerState> {
         &self.state
     }
@@ -322,7 +322,7 @@ struct Playing {
     trouble: SharedTrouble,
     /// Where its first viewer came from.
     address: IpAddr,
-    /// One of those that wait, then one of those that are played.
+    /// Place among names that wait, then among those that are played.
     place: Place,
 }
 
@@ -469,7 +469,7 @@ mod tests {
         assert!(server.played.sources().is_empty());
     }
 
-    /// Whose task panicked is played on: it asks again, what waits for it hears of nothing, and it keeps its place.
+    /// A stream whose task panics is requested again, keeps its place, and fails no waiting request.
     #[tokio::test]
     async fn a_name_is_played_on_after_a_panic() {
         let node = Node::start(NodeConfig::default());

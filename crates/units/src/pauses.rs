@@ -1,4 +1,4 @@
-//! Growing pauses for those who came without reason.
+//! Growing pauses after repeated faults.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

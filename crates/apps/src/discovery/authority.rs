@@ -25,7 +25,7 @@ const RETRY: Retry = Retry {
 
 /// The publisher's key, or how far it was found.
 pub(crate) struct Authority<Heard> {
-    /// What the uplink knows the certificate's request by.
+    /// Token of the certificate request.
     token: Token,
     requests: VecDeque<Request>,
     /// Metadata that waits for the key that signed it.
@@ -57,7 +57,7 @@ impl<Heard> Authority<Heard> {
         self.requests.pop_front()
     }
 
-    /// Returns what the uplink knows the certificate's request by.
+    /// Returns the token of the certificate request.
     pub(crate) const fn token(&self) -> Token {
         self.token
     }

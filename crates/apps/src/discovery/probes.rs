@@ -49,7 +49,7 @@ const MAX_UNANSWERED: u32 = 8;
 /// Probes of a watcher.
 #[derive(Clone, Debug)]
 pub(crate) struct Probes {
-    /// What the uplink knows their request by.
+    /// Token of the metadata request.
     pub token: Token,
     sent: SentProbes,
     /// When the last one left, answered or not.

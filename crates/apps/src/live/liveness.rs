@@ -53,7 +53,7 @@ impl Liveness {
 /// What is known of it.
 #[derive(Clone, Debug)]
 pub(super) struct Proof {
-    /// What the uplink knows the challenge by.
+    /// Token of the challenge.
     token: Token,
     random: Random,
     /// When the newest request left that was answered, and what the publisher's clock said then.
@@ -113,12 +113,12 @@ impl Proof {
         self.challenge
     }
 
-    /// What the uplink knows the challenge by.
+    /// Returns the token of the challenge.
     pub(super) const fn token(&self) -> Token {
         self.token
     }
 
-    /// What to request now to find out: metadata that is made for nobody else.
+    /// Returns the challenge that is due: a request for metadata under a name that nobody else requests.
     pub(super) fn poll_want(&mut self, now: Instant, names: &StreamNames) -> Option<Object> {
         self.challenge_at().filter(|at| *at <= now)?;
         let interest = Interest::builder(names.challenge(self.random.next_u64()));

@@ -160,8 +160,8 @@ impl Line {
         &self.node
     }
 
-    /// Calls `callee`, whose key has to be one of `trust`, once the forwarder sends Interests here: the callee's first one is for the
-    /// caller's proof.
+    /// Calls `callee`, whose key has to be in `trust`, once the forwarder sends Interests here: the callee first requests the caller's
+    /// proof.
     pub(super) async fn dial(&self, callee: Name, trust: Trust) -> anyhow::Result<()> {
         // A forwarder that does not answer, or refuses, is reported by `next`.
         let _ = tokio::time::timeout(MAX_REGISTRATION, self.registration.registered()).await;

@@ -55,7 +55,7 @@ use lanes::Lanes;
 
 /// Commands that wait for the event loop; those who give them wait when there are more.
 const COMMAND_QUEUE: usize = 256;
-/// Longest time that neighbours have to confirm that prefixes are not registered any more.
+/// Longest wait for neighbours to answer that prefixes are unregistered.
 const MAX_LEAVING: Duration = Duration::from_millis(500);
 
 /// A running node. Clones are handles on the same node; it runs until [`shutdown`](Self::shutdown).
@@ -75,7 +75,7 @@ struct Shared {
     readvertising: OnceLock<Arc<dyn Readvertises>>,
     /// Set when the node stops: nothing new begins, what is queued goes out.
     stopping: CancellationToken,
-    /// Registrations, and what has them taken back: before anything else stops, as commands have to leave for that.
+    /// Tasks of registrations, and the token that cancels them: before anything else stops, so that their commands can leave.
     registrations: TaskTracker,
     leaving: CancellationToken,
     /// Set when stopping took too long: every task ends where it is.

@@ -32,8 +32,8 @@ const MAX_PAUSED: usize = 65_536;
 #[derive(Debug)]
 pub(super) struct FaceSources {
     groups: BTreeMap<Group, Occupants<FaceId>>,
-    /// After a face of a proven peer gave way unused. Else peers of no use that go on sending would take places from one another,
-    /// and from a newcomer before it has registered.
+    /// Pauses of proven peers whose faces gave way unused. Without them, useless peers that keep sending would take places from one
+    /// another, and from newcomers before they register.
     pauses: Pauses<SocketAddr>,
 }
 
@@ -142,7 +142,7 @@ impl EventLoop {
         }
     }
 
-    /// Has the peer of a face that was never of use wait before it gets another one.
+    /// Starts the pause of a peer whose face ends unused.
     fn pause_useless(&mut self, now: Instant, face: FaceId) {
         let Some(entry) = self.faces.get(face) else {
             return;

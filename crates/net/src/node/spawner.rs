@@ -25,7 +25,7 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// What has a registration taken back before the node stops, and what its task holds until it is.
+    /// Returns the token that cancels a registration before the node stops, and the token that its task holds until it ends.
     pub(crate) fn registration_token(&self) -> (CancellationToken, TaskTrackerToken) {
         (self.leaving.child_token(), self.registrations.token())
     }

@@ -234,7 +234,7 @@ pub struct Recorder {
     config: RecorderConfig,
     names: StreamNames,
     uplink: Uplink,
-    /// What the uplink knows the requests for metadata and certificate by.
+    /// Tokens of the metadata and certificate requests.
     metadata: Token,
     certificate: Token,
     probed_at: Option<Instant>,

@@ -115,7 +115,7 @@ impl Sessions {
         self.shown.push_back((catalogue.detached(), stream, shown));
     }
 
-    /// What was shown of `stream` before playback goes on with the run of `catalogue`.
+    /// Returns the frame of `stream` that was shown last before the run of `catalogue`.
     pub(super) fn shown_before(
         &self,
         now: Instant,

@@ -1,4 +1,4 @@
-//! What peers sent that have to show first that they receive what is sent to them.
+//! Frames of UDP peers that have not answered their challenge yet.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,11 +8,11 @@ use crate::link::UdpPath;
 
 /// Peers whose frames are kept. In a flood of 20 000 datagrams a second that is 50 ms.
 const MAX_PEERS: usize = 1_024;
-/// Octets kept of one peer; frames beyond are dropped, and sent again by whoever misses them.
+/// Octets kept of one peer; frames beyond are dropped.
 const MAX_OCTETS: usize = 4_096;
 
-/// Frames of peers that were challenged, so that a newcomer has to send nothing again. Those of the peer that was challenged first make
-/// room for those of others.
+/// Frames of challenged peers, so that a newcomer need not send them again. When there are too many peers, the one challenged first
+/// makes room.
 #[derive(Debug, Default)]
 pub(super) struct Unproven {
     frames: BTreeMap<UdpPath, Vec<Bytes>>,
@@ -21,7 +21,7 @@ pub(super) struct Unproven {
 }
 
 impl Unproven {
-    /// Keeps what a peer sent before it was challenged. What it sends again meanwhile is not kept.
+    /// Keeps the first frames of a challenged peer; later ones repeat them.
     pub(super) fn keep(&mut self, path: UdpPath, frames: &[Bytes]) {
         if self.frames.contains_key(&path) {
             return;
@@ -45,7 +45,7 @@ impl Unproven {
         self.frames.insert(path, kept);
     }
 
-    /// Returns what a peer sent that has a face now.
+    /// Returns the kept frames of a peer that has a face now.
     pub(super) fn take(&mut self, path: UdpPath) -> Vec<Bytes> {
         self.frames.remove(&path).unwrap_or_default()
     }

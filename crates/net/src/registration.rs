@@ -235,7 +235,7 @@ impl Running {
         let (prefix, face) = (&self.prefix, self.neighbour.face);
         match event {
             RegistrationEvent::State(new) => {
-                if let Some(left_out) = log_limit::admit("registration") {
+                if let Some(left_out) = log_limit::admit(limited_as(&new)) {
                     tracing::info!(%prefix, %face, state = ?new, "registration{left_out}");
                 }
                 state.send_replace(new);
@@ -246,6 +246,17 @@ impl Running {
                 }
             }
         }
+    }
+}
+
+/// Returns the reason under which lines of a state are limited: a refusal is told beside registrations that succeed.
+const fn limited_as(state: &RegistrationState) -> &'static str {
+    match state {
+        RegistrationState::Pending => "registration pending",
+        RegistrationState::Registered => "registered",
+        RegistrationState::Unanswered => "registration unanswered",
+        RegistrationState::Refused(_) => "registration refused",
+        RegistrationState::Ended => "registration ended",
     }
 }
 

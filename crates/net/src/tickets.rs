@@ -81,6 +81,18 @@ pub enum TicketRefusal {
     Used,
 }
 
+impl TicketRefusal {
+    /// Returns the name of the reason, as [`TicketCounters`] spells it.
+    pub(crate) const fn reason(&self) -> &'static str {
+        match self {
+            Self::Token => "refused_token",
+            Self::Origin => "refused_origin",
+            Self::Name(_) => "refused_name",
+            Self::Used => "refused_used",
+        }
+    }
+}
+
 /// What became of tickets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TicketCounters {

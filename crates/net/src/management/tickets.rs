@@ -35,7 +35,7 @@ impl Manager {
         let former = match tickets.admit(shown, &prefix, (from, visitor)) {
             Ok(former) => former,
             Err(refusal) => {
-                if let Some(left_out) = log_limit::admit("going live") {
+                if let Some(left_out) = log_limit::admit(refusal.reason()) {
                     let remote = described.map(|face| face.remote.to_string());
                     tracing::warn!(%prefix, %from, remote, "going live refused: {refusal}{left_out}");
                 }

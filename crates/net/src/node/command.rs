@@ -17,7 +17,7 @@ use super::{
 };
 use crate::FaceUri;
 use crate::admission::Source;
-use crate::link::{ListenerId, UdpPath};
+use crate::link::{LinkDrop, ListenerId, UdpPath};
 use crate::web::Visitor;
 
 type Reply<T> = oneshot::Sender<T>;
@@ -53,8 +53,8 @@ pub(crate) enum Command {
         path: UdpPath,
         /// Whether it returned what only that peer can have received.
         is_proven: bool,
-        /// Tells which face, if any.
-        reply: Reply<Option<FaceId>>,
+        /// Tells which face, or why it gets none.
+        reply: Reply<Result<FaceId, LinkDrop>>,
     },
     /// Ends the face of a listener that gives way to one more of a source, if one does.
     EndIdlest {

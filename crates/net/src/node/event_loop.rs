@@ -130,31 +130,40 @@ impl EventLoop {
         Ok(link)
     }
 
-    /// Face of a datagram's sender, which is made if there is none and room for it.
+    /// Face of a datagram's sender, which is made if there is none and room for it; else the reason why it gets none.
     pub(super) fn datagram_face(
         &mut self,
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Option<FaceId> {
+    ) -> Result<FaceId, LinkDrop> {
         if let Some(face) = self.faces.datagram_face(listener, path) {
-            return Some(face);
+            return Ok(face);
         }
         let (face, mut others) = self.new_datagram_face(listener, path, is_proven)?;
         // Each may make a face, whose socket may receive others' frames in turn.
         while let Some((from, frame)) = others.pop() {
             let known = self.faces.datagram_face(listener, from);
-            let to = known.or_else(|| {
-                let (face, more) = self.new_datagram_face(listener, from, false)?;
-                others.extend(more);
-                Some(face)
-            });
-            if let Some(to) = to {
-                // If the node has stopped meanwhile, nobody misses the frame.
-                let _ = self.plane.deliver(to, [frame]);
+            let made = known.map_or_else(
+                || self.new_datagram_face(listener, from, false),
+                |face| Ok((face, Vec::new())),
+            );
+            match made {
+                Ok((to, more)) => {
+                    others.extend(more);
+                    // If the node has stopped meanwhile, nobody misses the frame.
+                    let _ = self.plane.deliver(to, [frame]);
+                }
+                Err(reason) => self.count_drop(listener, reason),
             }
         }
-        Some(face)
+        Ok(face)
+    }
+
+    fn count_drop(&self, listener: ListenerId, reason: LinkDrop) {
+        if let Some(entry) = self.listeners.get(&listener) {
+            entry.counters.dropped(reason, 1);
+        }
     }
 
     /// Makes a face, and gives what its socket received that others sent.
@@ -163,19 +172,19 @@ impl EventLoop {
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Option<(FaceId, Vec<(UdpPath, Bytes)>)> {
+    ) -> Result<(FaceId, Vec<(UdpPath, Bytes)>), LinkDrop> {
         let remote = path.remote;
         if self.spawner.config.deny.contains(remote.ip()) {
-            let entry = self.listeners.get(&listener)?;
-            entry.counters.dropped(LinkDrop::Denied, 1);
-            return None;
+            return Err(LinkDrop::Denied);
         }
         // Nobody else can send from an address of this machine.
         let is_proven = is_proven || remote.ip().to_canonical().is_loopback();
         let has_room = self.make_room(remote, is_proven);
-        let entry = self.listeners.get(&listener)?;
-        let shared = Arc::clone(entry.socket.as_ref()?);
-        let state = Arc::clone(entry.state.as_ref()?);
+        let listening = self.listeners.get(&listener).and_then(|entry| {
+            let (socket, state) = (entry.socket.as_ref()?, entry.state.as_ref()?);
+            Some((entry, Arc::clone(socket), Arc::clone(state)))
+        });
+        let (entry, shared, state) = listening.ok_or(LinkDrop::LinkDown)?;
         let config = &self.spawner.config;
         let uri = FaceUri::Udp(remote);
         let (scope, mtu) = match uri.is_loopback() {
@@ -187,15 +196,11 @@ impl EventLoop {
             .at(entry.uri.clone())
             .accepted_by(listener)
             .with_reliability(config.udp.reliability);
-        let counters = Arc::clone(&entry.counters);
         let added = match has_room {
             true => self.add_face_from(new, Some((listener, path))).ok(),
             false => None,
         };
-        let Some(link) = added else {
-            counters.dropped(LinkDrop::TooManyFaces, 1);
-            return None;
-        };
+        let link = added.ok_or(LinkDrop::TooManyFaces)?;
         let face = link.face;
         let lane = self.spawner.lane().clone();
         // A socket belongs to the event loop that it is made in.
@@ -210,7 +215,7 @@ impl EventLoop {
         }
         let serving = serve_peer(shared, own, path, link, state);
         self.spawner.spawn_on(&lane, serving);
-        Some((face, others.unwrap_or_default()))
+        Ok((face, others.unwrap_or_default()))
     }
 
     /// Asks strangers to show where they are.

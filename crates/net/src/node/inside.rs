@@ -15,7 +15,7 @@ use super::{
     StrategyChoice,
 };
 use crate::admission::Source;
-use crate::link::{ListenerId, UdpPath};
+use crate::link::{LinkDrop, ListenerId, UdpPath};
 
 impl Node {
     /// Resolves when the node is told to stop.
@@ -47,13 +47,13 @@ impl Node {
         self.shared.commands.clone()
     }
 
-    /// Face of a datagram's sender, which is made if there is none; none if there is no room for it.
+    /// Face of a datagram's sender, which is made if there is none; else the reason why it gets none.
     pub(crate) async fn datagram_face(
         &self,
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Result<Option<FaceId>, NodeError> {
+    ) -> Result<Result<FaceId, LinkDrop>, NodeError> {
         self.ask(|reply| Command::DatagramFace {
             listener,
             path,

@@ -28,6 +28,33 @@ const FORGOTTEN: Duration = Duration::from_secs(120);
 /// Such peers that are remembered: as many as an address has ports.
 const MAX_PAUSED: usize = 65_536;
 
+/// Faces of others that may end each second for one source's newcomers, so that a flood does not have the node make faces all the
+/// time: one takes some 100 µs.
+const MAX_EVICTIONS: u32 = 400;
+const EVICTION_WINDOW: Duration = Duration::from_secs(1);
+
+/// Faces that ended for newcomers of each source in this window.
+#[derive(Debug, Default)]
+struct Evictions {
+    began_at: Duration,
+    counts: BTreeMap<Source, u32>,
+}
+
+impl Evictions {
+    /// Returns whether one more face may end for `newcomer`.
+    fn may(&mut self, now: Duration, newcomer: Source) -> bool {
+        if now.saturating_sub(self.began_at) >= EVICTION_WINDOW {
+            self.counts.clear();
+            self.began_at = now;
+        }
+        self.counts.get(&newcomer).copied().unwrap_or(0) < MAX_EVICTIONS
+    }
+
+    fn record(&mut self, newcomer: Source) {
+        *self.counts.entry(newcomer).or_default() += 1;
+    }
+}
+
 /// Which sources have how many faces, in each group.
 #[derive(Debug)]
 pub(super) struct FaceSources {
@@ -35,6 +62,7 @@ pub(super) struct FaceSources {
     /// Pauses of proven peers whose faces gave way unused. Without them, useless peers that keep sending would take places from one
     /// another, and from newcomers before they register.
     pauses: Pauses<SocketAddr>,
+    evictions: Evictions,
 }
 
 impl Default for FaceSources {
@@ -42,6 +70,7 @@ impl Default for FaceSources {
         Self {
             groups: BTreeMap::new(),
             pauses: Pauses::new(PAUSES.0, PAUSES.1, FORGOTTEN, MAX_PAUSED),
+            evictions: Evictions::default(),
         }
     }
 }
@@ -105,18 +134,21 @@ impl EventLoop {
     pub(super) fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
         let places = self.spawner.config.udp.max_faces;
         let room = places.saturating_sub(self.faces.datagram_faces());
-        let now = self.clock.now();
+        let (now, source) = (self.clock.now(), Source::of(remote.ip()));
         let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
         match admission {
             Admission::Welcome => true,
             Admission::InsteadOf(face) => {
-                self.remove_face(face);
-                true
+                let may = self.may_evict(now, source);
+                if may {
+                    self.evict(face, source);
+                }
+                may
             }
             Admission::Challenge => {
                 let wait = self.sources.pauses.remaining(self.elapsed(now), remote);
                 let may = is_proven && wait.is_zero();
-                may && self.end_idlest(Group::Datagrams, Source::of(remote.ip()))
+                may && self.end_idlest(Group::Datagrams, source)
             }
         }
     }
@@ -126,8 +158,21 @@ impl EventLoop {
         self.end_idlest(Group::Connections(listener), source)
     }
 
+    fn may_evict(&mut self, now: Instant, newcomer: Source) -> bool {
+        let elapsed = self.elapsed(now);
+        self.sources.evictions.may(elapsed, newcomer)
+    }
+
+    fn evict(&mut self, face: FaceId, newcomer: Source) {
+        self.sources.evictions.record(newcomer);
+        self.remove_face(face);
+    }
+
     fn end_idlest(&mut self, group: Group, newcomer: Source) -> bool {
         let now = self.clock.now();
+        if !self.may_evict(now, newcomer) {
+            return false;
+        }
         loop {
             let occupants = self.sources.groups.get(&group);
             let Some(face) = occupants.and_then(|it| it.gives_way(now, newcomer)) else {
@@ -136,7 +181,7 @@ impl EventLoop {
             let serves = self.routes.keys().any(|(_, to)| *to == face);
             if !self.note_use(now, face, serves) {
                 self.pause_useless(now, face);
-                self.remove_face(face);
+                self.evict(face, newcomer);
                 return true;
             }
         }
@@ -202,5 +247,30 @@ impl EventLoop {
             .map(|(face, _)| face)
             .collect();
         denied.into_iter().for_each(|face| self.remove_face(face));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 401st face of a second ends for no newcomer of the same source, and for one of elsewhere.
+    #[test]
+    fn each_source_has_so_many_faces_end_in_a_second() {
+        let [flood, other] =
+            ["192.0.2.1", "198.51.100.1"].map(|address| Source::of(address.parse().unwrap()));
+        let mut evictions = Evictions::default();
+        let mut now = Duration::from_secs(7);
+        for _ in 0..2 {
+            for _ in 0..MAX_EVICTIONS {
+                assert!(evictions.may(now, flood));
+                evictions.record(flood);
+                now += Duration::from_millis(1);
+            }
+            assert!(!evictions.may(now, flood));
+            assert!(evictions.may(now, other));
+            now += EVICTION_WINDOW - Duration::from_millis(u64::from(MAX_EVICTIONS));
+        }
+        assert!(evictions.may(now, flood));
     }
 }

@@ -1,6 +1,7 @@
 //! UDP: one frame per datagram, batched both ways.
 
 mod multicast;
+mod refusals;
 mod unproven;
 
 use std::collections::BTreeMap;
@@ -10,16 +11,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use namecast_forward::FaceId;
 
-use crate::FaceUri;
-use crate::link::{LinkCounters, ListenerId, UdpLink, UdpPath, next_number};
+use crate::link::{LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, next_number};
 use crate::node::{
     Command, ListenError, Listener, ListenerEntry, Node, NodeError, receive_datagrams,
 };
 use crate::supervision::ListenerState;
+use crate::{Clock, FaceUri};
 
 #[cfg(target_os = "linux")]
 pub(crate) use multicast::NDN_GROUP_V4;
 pub use multicast::UdpMulticast;
+use refusals::Refusals;
 use unproven::Unproven;
 
 /// Receives at `address`; faces are made as peers turn up.
@@ -55,6 +57,7 @@ pub(crate) async fn listen(
         counters,
         known: BTreeMap::new(),
         unproven: Unproven::default(),
+        refusals: Refusals::default(),
     };
     let (supervised, stopped) = (Arc::clone(&state), stop.clone());
     node.spawn(async move {
@@ -80,6 +83,7 @@ struct Door {
     /// Faces by peer, some of which may have ended.
     known: BTreeMap<UdpPath, FaceId>,
     unproven: Unproven,
+    refusals: Refusals,
 }
 
 impl Door {
@@ -102,23 +106,21 @@ impl Door {
 
     /// Hands the forwarder what a peer sent, for whom a face is made if there is none and room for it.
     async fn admit(&mut self, path: UdpPath, frames: Vec<Bytes>) -> Result<(), NodeError> {
-        let plane = self.node.plane();
+        let node = self.node.clone();
+        let plane = node.plane();
         if let Some(&face) = self.known.get(&path)
             && plane.has_face(face)
         {
             return plane.deliver(face, frames);
         }
-        let challenge = &plane.challenge;
-        let echo = challenge.echo(path.remote);
+        let echo = plane.challenge.echo(path.remote);
         let is_proven = frames.iter().any(|frame| echo.is_in(frame));
-        let made = self.node.datagram_face(self.id, path, is_proven).await?;
-        let Some(face) = made else {
-            let octets = frames.iter().map(Bytes::len).sum();
-            if let Some(frame) = challenge.frame_for(path.remote, octets) {
-                self.socket.try_send(path, &[frame], &self.counters);
-                self.unproven.keep(path, &frames);
+        let face = match self.ask_for_face(path, is_proven).await? {
+            Ok(face) => face,
+            Err(reason) => {
+                self.refuse(path, &frames, reason);
+                return Ok(());
             }
-            return Ok(());
         };
         if self.known.len() >= self.node.config().udp.max_faces {
             self.known.clear();
@@ -129,5 +131,34 @@ impl Door {
         plane.deliver(face, all)?;
         plane.challenge_peer(face, path.remote);
         Ok(())
+    }
+
+    /// Asks the event loop for a face, unless a peer like this one was refused a moment ago. The error is the reason of the refusal.
+    async fn ask_for_face(
+        &mut self,
+        path: UdpPath,
+        is_proven: bool,
+    ) -> Result<Result<FaceId, LinkDrop>, NodeError> {
+        let now = Clock::new().now();
+        if let Some(reason) = self.refusals.holding(now, path.remote, is_proven) {
+            return Ok(Err(reason));
+        }
+        let made = self.node.datagram_face(self.id, path, is_proven).await?;
+        if let Err(reason) = made {
+            self.refusals.record(now, path.remote, is_proven, reason);
+        }
+        Ok(made)
+    }
+
+    /// Counts what a peer without a face sent. For lack of room, it is challenged to prove where it is.
+    fn refuse(&mut self, path: UdpPath, frames: &[Bytes], reason: LinkDrop) {
+        self.counters.dropped(reason, 1);
+        let octets = frames.iter().map(Bytes::len).sum();
+        if reason == LinkDrop::TooManyFaces
+            && let Some(frame) = (self.node.plane().challenge).frame_for(path.remote, octets)
+        {
+            self.socket.try_send(path, &[frame], &self.counters);
+            self.unproven.keep(path, frames);
+        }
     }
 }

@@ -79,6 +79,12 @@ fn two_people_hear_each_other() {
     }
 }
 
+/// Writes a shell script.
+fn write_program(path: &Path, command: &str) {
+    fs::write(path, format!("#!/bin/sh\n{command}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 /// Interrupts a program, as Ctrl-C does.
 fn interrupt(program: &Child) -> std::process::ExitStatus {
     let id = program.id().to_string();
@@ -96,8 +102,7 @@ fn nothing_listens_before_the_call_is_taken() {
     );
     let marker = directory.path().join("listened");
     let spy = directory.path().join("ffmpeg");
-    fs::write(&spy, format!("#!/bin/sh\necho > {}\n", marker.display())).unwrap();
-    fs::set_permissions(&spy, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&spy, &format!("echo > {}", marker.display()));
     let start = |home: &Path, arguments: &str| {
         let mut command = prepared(home, &format!("{arguments} --connect {face}"));
         command.env("NAMECAST_FFMPEG", &spy).spawn().unwrap()
@@ -115,6 +120,53 @@ fn nothing_listens_before_the_call_is_taken() {
         text(&output)
     );
     assert!(!marker.exists(), "somebody listened");
+}
+
+/// Whoever takes every call goes on after one that failed, and is heard by the next caller, whom a third neither ends nor delays.
+#[test]
+fn one_call_at_a_time_is_taken_and_a_failed_one_is_not_the_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let [alice, bob, carol, dave] =
+        ["alice", "bob", "carol", "dave"].map(|name| home(directory.path(), name));
+    let at = format!("--connect {face} --input test");
+    // The first call fails at the callee, as there is no ffmpeg yet.
+    let ffmpeg = directory.path().join("ffmpeg");
+    let arguments = format!("/bob --answer --duration 90s --output heard.wav {at}");
+    let mut callee = prepared(&bob, &arguments);
+    callee.env("NAMECAST_FFMPEG", &ffmpeg);
+    let mut callee = callee.spawn().unwrap();
+    let call = |home: &Path, who: &str, seconds: u32| {
+        let limits = format!("--duration {seconds}s --output none");
+        start(home, &format!("/{who} /bob {limits} {at}"))
+    };
+    let failed = call(&dave, "dave", 60).wait_with_output().unwrap();
+    assert!(
+        text(&failed).contains("no sound there"),
+        "{}",
+        text(&failed)
+    );
+    write_program(&ffmpeg, "exec ffmpeg \"$@\"");
+
+    let mut caller = call(&alice, "alice", 60);
+    until("a second of sound at the callee", || {
+        (heard(&bob) > 50).then_some(())
+    });
+    let third = call(&carol, "carol", 60).wait_with_output().unwrap();
+    assert_eq!(third.status.code(), Some(1));
+    assert!(text(&third).contains("busy"), "{}", text(&third));
+    let before = heard(&bob);
+    until("another second of sound", || {
+        (heard(&bob) > before + 50).then_some(())
+    });
+    assert!(interrupt(&caller).success());
+    assert!(caller.wait().unwrap().success());
+    assert!(callee.wait().unwrap().success());
+    let stats = newest_stats(&bob.join("stats")).unwrap();
+    let sound = &stats["sound"];
+    let [played, concealed] =
+        ["packets_played", "packets_concealed"].map(|it| sound[it].as_u64().unwrap());
+    assert!(concealed * 20 <= played, "{concealed} beside {played}");
 }
 
 #[test]

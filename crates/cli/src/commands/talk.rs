@@ -414,7 +414,10 @@ impl Talking {
     async fn show(&mut self) -> anyhow::Result<()> {
         let figures = self.figures().await?;
         self.stats.write(&figures, false)?;
-        if let Some(sound) = &self.sound {
+        if let Some(sound) = &mut self.sound {
+            if let Some(trouble) = sound.trouble() {
+                self.progress.say_error(&trouble);
+            }
             let line = sound.line();
             self.progress.show(&line);
         }

@@ -61,6 +61,8 @@ pub struct Speaker {
     /// How the newest packet is coded: what is lost is concealed as if it were so.
     coding: u8,
     dropped: u64,
+    /// What ffmpeg complained of before it was to end.
+    failure: Option<String>,
 }
 
 impl Speaker {
@@ -76,6 +78,7 @@ impl Speaker {
             played: 0,
             coding: LOST,
             dropped: 0,
+            failure: None,
         };
         let target: Vec<OsString> = match sink {
             Sink::Nowhere => return Ok(speaker),
@@ -124,6 +127,15 @@ impl Speaker {
         self.dropped
     }
 
+    /// Returns what ffmpeg complained of, once, if it ended while there was more to play.
+    pub fn failure(&mut self) -> Option<String> {
+        let mut process = self.process.take_if(Process::has_ended)?;
+        self.frames = None;
+        let (_, said) = process.finish();
+        self.failure = Some(said.clone());
+        Some(said)
+    }
+
     /// Plays what is left, and ends.
     ///
     /// # Errors
@@ -135,7 +147,7 @@ impl Speaker {
         }
         match self.process.take().map(|mut process| process.finish()) {
             Some((false, said)) => Err(said),
-            _ => Ok(()),
+            _ => self.failure.map_or(Ok(()), Err),
         }
     }
 }
@@ -174,6 +186,24 @@ mod tests {
         assert_eq!(sink("speaker"), Sink::Device("alsa", "default".to_owned()));
         assert_eq!(sink("pulse:a:b"), Sink::Device("pulse", "a:b".to_owned()));
         assert_eq!(sink("out.wav"), Sink::File("out.wav".into()));
+    }
+
+    /// A file that cannot be written is reported while the call goes on, once, and again at its end.
+    #[test]
+    fn a_speaker_that_ends_too_early_is_reported() {
+        let directory = tempfile::tempdir().unwrap();
+        let sink = Sink::File(directory.path().join("missing").join("out.wav"));
+        let mut speaker = Speaker::open(&sink).unwrap();
+        let said = loop {
+            speaker.play(&Frame::Concealed);
+            match speaker.failure() {
+                Some(said) => break said,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert!(said.contains("out.wav"), "{said}");
+        assert_eq!(speaker.failure(), None);
+        assert_eq!(speaker.close(), Err(said));
     }
 
     /// Half a second of tone, of which a tenth is lost: as long as it was, and the second frame that is lost is still heard.

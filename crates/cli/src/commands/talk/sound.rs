@@ -124,6 +124,14 @@ impl Sound {
         Some(delays[at].as_secs_f64() * 1e3)
     }
 
+    /// Returns why nothing is heard here any more, once.
+    pub(super) fn trouble(&mut self) -> Option<String> {
+        let said = self.speaker.failure()?;
+        Some(format!(
+            "Nothing is heard here any more; the call goes on. {said}"
+        ))
+    }
+
     /// How it is, for people.
     pub(super) fn line(&self) -> String {
         let counters = self.playout.counters();

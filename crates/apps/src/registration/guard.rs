@@ -185,12 +185,11 @@ impl NameGuard {
 
     fn challenge(&mut self, now: Instant) {
         let name = self.names.challenge(self.random.next_u64());
-        let mut nonce = [0; 4];
-        self.random.fill(&mut nonce);
+        let nonce = Nonce::draw(&mut self.random);
         let interest = Interest::builder(name.clone()).lifetime(MAX_PAUSE);
         let packet = LpPacket {
             next_hop_face: self.neighbour,
-            ..LpPacket::carrying(interest.build(Nonce(nonce)).wire().clone())
+            ..LpPacket::carrying(interest.build(nonce).wire().clone())
         };
         self.outputs.push_back(Output::Send(packet.encode()));
         self.challenges.push_back((name, now + MAX_PAUSE));

@@ -231,7 +231,9 @@ impl Registrar {
         let interest = match (&step, &mut self.wanted.announcement) {
             (Step::Strategies(_), _) => {
                 let question = addressee.question("strategy-choice/list");
-                question.lifetime(self.config.timeout).build(self.nonce())
+                question
+                    .lifetime(self.config.timeout)
+                    .build(Nonce::draw(&mut self.random))
             }
             (Step::Announce, Some((announcer, _))) => {
                 let announcement = announcer.announcement(now.wall);
@@ -295,15 +297,12 @@ impl Registrar {
     fn signed(&mut self, now: Now, command: InterestBuilder) -> Interest {
         let wall = Duration::from_micros(now.wall.as_micros());
         self.last_time = wall.max(self.last_time + Duration::from_millis(1));
-        let nonces = (self.nonce(), self.random.next_u64().to_le_bytes());
+        let nonces = (
+            Nonce::draw(&mut self.random),
+            self.random.next_u64().to_le_bytes(),
+        );
         let timeout = self.config.timeout;
         sign_command(command, &DigestSigner, self.last_time, timeout, nonces)
-    }
-
-    fn nonce(&mut self) -> Nonce {
-        let mut octets = [0; 4];
-        self.random.fill(&mut octets);
-        Nonce(octets)
     }
 
     fn refresh(&self) -> Duration {
@@ -339,7 +338,7 @@ impl Registrar {
         match reader.add(segment) {
             Ok(Some(next)) => {
                 let interest = Interest::builder(next).lifetime(self.config.timeout);
-                let interest = interest.build(self.nonce());
+                let interest = interest.build(Nonce::draw(&mut self.random));
                 self.send(now, Step::Strategies(reader), interest);
             }
             Ok(None) if are_learning(&reader.finish(), &self.wanted.prefix) => {

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Signer as PacketSigner;
-use namecast_packet::{Certificate, Component, Data, Interest, LpPacket, Name, Packet};
+use namecast_packet::{Certificate, Component, Data, Interest, LpPacket, Name, Nonce, Packet};
 use namecast_units::{Duration, Instant, Random};
 use x25519_dalek::StaticSecret;
 
@@ -278,7 +278,7 @@ impl Endpoint {
             let interest = Interest::builder(half_open.confirmation.clone());
             // A forged packet in a cache is not fresh, so it does not answer.
             let interest = interest.must_be_fresh().lifetime(SETUP_LIFETIME);
-            let nonce = names::draw_nonce(&mut self.random);
+            let nonce = Nonce::draw(&mut self.random);
             let frame = interest.build(nonce).wire().clone();
             self.frames.push_back(frame);
         }

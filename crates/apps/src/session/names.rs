@@ -1,7 +1,6 @@
 //! Names of calls, and of what is said in them.
 
-use namecast_packet::{Component, Name, Nonce, tlv};
-use namecast_units::Random;
+use namecast_packet::{Component, Name, tlv};
 
 /// Before the caller's name.
 const CALL: &str = "call";
@@ -27,13 +26,6 @@ pub(super) fn caller(callee: &Name, name: &Name) -> Option<Name> {
     let caller = suffix.fold(Name::root().builder(), |it, part| it.component(part));
     let caller = caller.finish();
     (is_call && !caller.is_empty()).then_some(caller)
-}
-
-/// The Nonce of one transmission.
-pub(super) fn draw_nonce(random: &mut Random) -> Nonce {
-    let mut octets = [0; 4];
-    random.fill(&mut octets);
-    Nonce(octets)
 }
 
 /// What all packets of one side are under: `/<root>/<call>`.

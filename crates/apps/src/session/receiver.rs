@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use derive_more::AddAssign;
-use namecast_packet::{Component, Data, Interest, InterestTemplate, Name};
+use namecast_packet::{Component, Data, Interest, InterestTemplate, Name, Nonce};
 use namecast_stream::path::Feedback;
 use namecast_stream::rate::{Arrival, Loss, Lost, RoundTrip, RoundTripConfig};
 use namecast_units::{ByteSize, Duration, Instant, Random};
@@ -20,7 +20,6 @@ use super::config::{Flow, SessionConfig};
 use super::keyring::Keyring;
 use super::keys::Cipher;
 use super::message::{Kind, Message};
-use super::names;
 use pace::Pace;
 use pending::{Pending, PendingInterests};
 
@@ -440,7 +439,7 @@ impl Receiver {
         };
         self.counters.interests += 1;
         self.pending.insert(number, pending);
-        let nonce = names::draw_nonce(&mut self.random);
+        let nonce = Nonce::draw(&mut self.random);
         if pending.was_forged {
             let name = self.names.builder().sequence(number).finish();
             let interest = Interest::builder(name).lifetime(self.config.lifetime);

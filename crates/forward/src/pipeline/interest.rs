@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, Name, Nonce};
-use namecast_units::{Instant, Random};
+use namecast_units::Instant;
 
 use super::Forwarder;
 use super::bundle::{Bundle, Ride, ride, send_on_board};
@@ -47,7 +47,8 @@ impl Forwarder {
         bundle: Option<&Bundle<'_>>,
     ) -> Result<(), DropReason> {
         if interest.nonce().is_none() {
-            interest.set_nonce(new_nonce(&mut self.random));
+            // Other nodes drop Interests without a Nonce.
+            interest.set_nonce(Nonce::draw(&mut self.random));
         }
         if let Some(hops) = interest.hop_limit() {
             let left = hops.checked_sub(1).ok_or(DropReason::HopLimit)?;
@@ -354,7 +355,7 @@ impl Forwarder {
 
     /// Sends an Interest to one face more, as a transmission of its own, since its ways may meet again.
     fn send_probe(&mut self, id: EntryId, arrival: &Arrival<'_>, to: FaceId) {
-        let nonce = new_nonce(&mut self.random);
+        let nonce = Nonce::draw(&mut self.random);
         let probe = Arrival {
             nonce,
             interest: &arrival.interest.with_nonce(nonce),
@@ -443,13 +444,6 @@ impl Forwarder {
         };
         self.send_to_all(id, &arrival, faces);
     }
-}
-
-/// Other nodes drop Interests without a Nonce.
-fn new_nonce(random: &mut Random) -> Nonce {
-    let mut nonce = [0; 4];
-    random.fill(&mut nonce);
-    Nonce(nonce)
 }
 
 impl<'a> Arrival<'a> {

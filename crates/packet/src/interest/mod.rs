@@ -11,6 +11,7 @@ use core::ops::Range;
 use core::time::Duration;
 
 use bytes::Bytes;
+use namecast_units::Random;
 use sha2::{Digest, Sha256};
 
 use crate::copy::patched;
@@ -23,6 +24,13 @@ use crate::tlv::{self, Fields, Reader, Writer};
 /// Tells one transmission of an Interest from another, so that loops are found.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nonce(pub [u8; 4]);
+
+impl Nonce {
+    /// Returns the Nonce of one more transmission.
+    pub fn draw(random: &mut Random) -> Self {
+        Self::from(random.next_u64() as u32)
+    }
+}
 
 impl fmt::Debug for Nonce {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,8 +16,8 @@
 //! Withholding Interests is the only actuator of a consumer: what is not requested yet waits here, where it can be withdrawn, and
 //! the queue of the network stays short.
 //!
-//! [`NumberedPaths`] requests numbered Data in bulk, without urgency: no other module but this one draws Nonces and arms
-//! timers of retransmissions.
+//! [`NumberedPaths`] requests numbered Data in bulk, without urgency: no other module but this one arms timers of
+//! retransmissions.
 
 mod budget;
 mod credit;
@@ -26,7 +26,6 @@ mod history;
 mod in_flight;
 mod measure;
 mod names;
-mod nonces;
 mod numbered;
 mod objects;
 mod queue;

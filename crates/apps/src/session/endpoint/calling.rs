@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Data, Interest, Name};
+use namecast_packet::{Data, Interest, Name, Nonce};
 use namecast_units::{Duration, Instant, Random};
 
 use super::super::handshake::{self, Answered, Outgoing, Reply};
@@ -124,7 +124,7 @@ impl Calling {
         }
         self.sent_at = Some(now);
         self.transmissions += 1;
-        let nonce = names::draw_nonce(random);
+        let nonce = Nonce::draw(random);
         Ok(Some(self.interest.with_nonce(nonce).wire().clone()))
     }
 
@@ -156,7 +156,7 @@ impl Endpoint {
         let outgoing = Outgoing::new(&self.own, prologue(), known, seed.clone())
             .or_else(|_| Outgoing::new(&self.own, prologue(), None, seed))
             .expect("without the other's key there is no weak one");
-        let nonce = names::draw_nonce(&mut self.random);
+        let nonce = Nonce::draw(&mut self.random);
         let interest = outgoing.interest(&self.own, callee, None, (SETUP_LIFETIME, nonce));
         (interest, outgoing)
     }
@@ -231,7 +231,7 @@ impl Endpoint {
             Ok(None) => {}
             Ok(Some(solution)) => {
                 calling.search = None;
-                let send = (SETUP_LIFETIME, names::draw_nonce(&mut self.random));
+                let send = (SETUP_LIFETIME, Nonce::draw(&mut self.random));
                 let setup = &calling.setup;
                 calling.interest =
                     setup.interest(&self.own, &calling.callee, Some(&solution), send);

@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_packet::Nonce;
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
 use crate::rate::{
     Arrival, Loss, Lost, Pacer, RateControl, RateController, RoundTrip, RoundTripConfig, Target,
@@ -26,7 +26,6 @@ use crate::rate::{
 
 use crate::feedback::Received;
 
-use super::nonces::Nonces;
 use smart_default::SmartDefault;
 use table::{Overdue, Table};
 
@@ -107,7 +106,7 @@ pub struct NumberedCounters {
 #[derive(Debug)]
 pub(super) struct NumberedRequester {
     config: NumberedConfig,
-    nonces: Nonces,
+    random: Random,
     /// Present from the start on.
     controller: Option<Box<dyn RateController>>,
     /// What the controller allows.
@@ -133,7 +132,7 @@ impl NumberedRequester {
     pub(super) fn new(config: NumberedConfig) -> Self {
         let timer = RoundTripConfig::new(config.min_timeout, TIMER_GRANULARITY);
         Self {
-            nonces: Nonces::from_seed(config.seed),
+            random: Random::from_seed(config.seed),
             controller: None,
             target: Target::default(),
             pacer: Pacer::new(config.burst),
@@ -401,7 +400,7 @@ impl NumberedRequester {
 
     /// Sends the next Interest: what is to be retransmitted comes first.
     fn send(&mut self, now: Instant) {
-        let nonce = self.nonces.draw();
+        let nonce = Nonce::draw(&mut self.random);
         let number = match self.lost.pop_front() {
             Some(number) if !self.table.is_missing(number) => return,
             Some(number) => {

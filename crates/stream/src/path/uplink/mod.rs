@@ -10,7 +10,7 @@ use core::time::Duration;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::{InterestBuilder, Nonce};
-use namecast_units::{Bitrate, Instant};
+use namecast_units::{Bitrate, Instant, Random};
 use smart_default::SmartDefault;
 
 use crate::feedback::{Feedback, Received};
@@ -20,7 +20,6 @@ use super::budget::{Budget, Load};
 use super::credit::Credit;
 use super::in_flight::{InFlight, Sent};
 use super::measure::{Arrived, Path};
-use super::nonces::Nonces;
 use super::objects::{Object, Pending};
 use super::queue::Rank;
 use super::want::{
@@ -109,7 +108,7 @@ pub struct Uplink {
     answers: VecDeque<Answer>,
     next_client: u32,
     limits: BTreeMap<ClientId, (Limit, Pacer)>,
-    nonces: Nonces,
+    random: Random,
     reports: Reports,
     counters: UplinkCounters,
     arriving: Option<Arriving>,
@@ -135,7 +134,7 @@ impl Uplink {
             answers: VecDeque::new(),
             next_client: 0,
             limits: BTreeMap::new(),
-            nonces: Nonces::from_seed(config.seed),
+            random: Random::from_seed(config.seed),
             reports: Reports::default(),
             counters: UplinkCounters::default(),
             arriving: None,
@@ -257,7 +256,7 @@ impl Uplink {
         interest: InterestBuilder,
         is_again: bool,
     ) -> Nonce {
-        let nonce = self.nonces.draw();
+        let nonce = Nonce::draw(&mut self.random);
         let interest = interest.build(nonce);
         let selectors = Selectors::of(&interest);
         self.wanted.add_name(interest.name(), token);

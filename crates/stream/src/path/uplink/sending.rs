@@ -120,7 +120,7 @@ impl Uplink {
             self.drop_want(token);
             return;
         }
-        let nonce = self.nonces.draw();
+        let nonce = Nonce::draw(&mut self.random);
         let order = self.counters.interests;
         self.counters.interests += 1;
         self.counters.retransmissions += u64::from(attempts > 0);

@@ -11,13 +11,14 @@ use tokio::sync::{oneshot, watch};
 
 use super::events::FaceEvent;
 use super::options::FaceNature;
+use super::room::FaceRefusal;
 use super::{
     EthernetRequests, FaceOptions, LinkEnd, LinkState, ListenerEntry, NodeError, NodeStatus,
     Persistency,
 };
 use crate::FaceUri;
 use crate::admission::Source;
-use crate::link::{LinkDrop, ListenerId, UdpPath};
+use crate::link::{ListenerId, UdpPath};
 use crate::web::Visitor;
 
 type Reply<T> = oneshot::Sender<T>;
@@ -54,7 +55,7 @@ pub(crate) enum Command {
         /// Whether it returned what only that peer can have received.
         is_proven: bool,
         /// Tells which face, or why it gets none.
-        reply: Reply<Result<FaceId, LinkDrop>>,
+        reply: Reply<Result<FaceId, FaceRefusal>>,
     },
     /// Ends the face of a listener that gives way to one more of a source, if one does.
     EndIdlest {

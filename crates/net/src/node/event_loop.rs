@@ -13,7 +13,7 @@ use super::command::NextHops;
 use super::datagrams::serve_peer;
 use super::events::{FaceEventKind, FaceEvents};
 use super::face_table::{FaceEntry, FaceTable};
-use super::room::FaceSources;
+use super::room::{FaceRefusal, FaceSources};
 use super::{Command, LinkEnd, ListenerEntry, NewFace, NodeError, Plane, Spawner};
 use crate::link::{KeepAlive, LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, link_queue};
 use crate::{Clock, FaceUri};
@@ -136,7 +136,7 @@ impl EventLoop {
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Result<FaceId, LinkDrop> {
+    ) -> Result<FaceId, FaceRefusal> {
         if let Some(face) = self.faces.datagram_face(listener, path) {
             return Ok(face);
         }
@@ -154,7 +154,7 @@ impl EventLoop {
                     // If the node has stopped meanwhile, nobody misses the frame.
                     let _ = self.plane.deliver(to, [frame]);
                 }
-                Err(reason) => self.count_drop(listener, reason),
+                Err(refusal) => self.count_drop(listener, refusal.reason),
             }
         }
         Ok(face)
@@ -172,14 +172,14 @@ impl EventLoop {
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Result<(FaceId, Vec<(UdpPath, Bytes)>), LinkDrop> {
+    ) -> Result<(FaceId, Vec<(UdpPath, Bytes)>), FaceRefusal> {
         let remote = path.remote;
         if self.spawner.config.deny.contains(remote.ip()) {
-            return Err(LinkDrop::Denied);
+            return Err(LinkDrop::Denied.into());
         }
         // Nobody else can send from an address of this machine.
         let is_proven = is_proven || remote.ip().to_canonical().is_loopback();
-        let has_room = self.make_room(remote, is_proven);
+        self.make_room(remote, is_proven)?;
         let listening = self.listeners.get(&listener).and_then(|entry| {
             let (socket, state) = (entry.socket.as_ref()?, entry.state.as_ref()?);
             Some((entry, Arc::clone(socket), Arc::clone(state)))
@@ -196,11 +196,8 @@ impl EventLoop {
             .at(entry.uri.clone())
             .accepted_by(listener)
             .with_reliability(config.udp.reliability);
-        let added = match has_room {
-            true => self.add_face_from(new, Some((listener, path))).ok(),
-            false => None,
-        };
-        let link = added.ok_or(LinkDrop::TooManyFaces)?;
+        let added = self.add_face_from(new, Some((listener, path)));
+        let link = added.map_err(|_| LinkDrop::TooManyFaces)?;
         let face = link.face;
         let lane = self.spawner.lane().clone();
         // A socket belongs to the event loop that it is made in.

@@ -9,13 +9,14 @@ use namecast_units::{ByteSize, Duration};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::room::FaceRefusal;
 use super::{
     CacheUpdate, Command, ContentStoreDescription, FaceDescription, FaceEvent, LinkEnd,
     ListenerEntry, NewFace, NextHops, Node, NodeError, Plane, Query, Readvertises, Spawner,
     StrategyChoice,
 };
 use crate::admission::Source;
-use crate::link::{LinkDrop, ListenerId, UdpPath};
+use crate::link::{ListenerId, UdpPath};
 
 impl Node {
     /// Resolves when the node is told to stop.
@@ -53,7 +54,7 @@ impl Node {
         listener: ListenerId,
         path: UdpPath,
         is_proven: bool,
-    ) -> Result<Result<FaceId, LinkDrop>, NodeError> {
+    ) -> Result<Result<FaceId, FaceRefusal>, NodeError> {
         self.ask(|reply| Command::DatagramFace {
             listener,
             path,

@@ -38,6 +38,7 @@ pub(crate) use listener::{EthernetRequest, EthernetRequests, ListenerEntry};
 pub use listener::{ListenError, Listener};
 pub use options::FaceOptions;
 pub(crate) use plane::Plane;
+pub(crate) use room::FaceRefusal;
 pub(crate) use spawner::Spawner;
 pub use status::{
     FaceStatus, FeedbackStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus,

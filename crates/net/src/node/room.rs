@@ -10,7 +10,7 @@ use super::event_loop::EventLoop;
 use super::face_table::FaceEntry;
 use super::{NewFace, Persistency};
 use crate::admission::{Occupants, Source};
-use crate::link::{Admission, ListenerId};
+use crate::link::{Admission, LinkDrop, ListenerId};
 
 /// Faces that share places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +27,28 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(2), Duration::from_sec
 const FORGOTTEN: Duration = Duration::from_secs(120);
 /// Such peers that are remembered: as many as an address has ports.
 const MAX_PAUSED: usize = 65_536;
+
+/// Why the sender of a datagram gets no face.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FaceRefusal {
+    pub reason: LinkDrop,
+    /// Time until it may get one.
+    pub wait: Duration,
+}
+
+impl FaceRefusal {
+    const fn full(wait: Duration) -> Self {
+        let reason = LinkDrop::TooManyFaces;
+        Self { reason, wait }
+    }
+}
+
+impl From<LinkDrop> for FaceRefusal {
+    fn from(reason: LinkDrop) -> Self {
+        let wait = Duration::ZERO;
+        Self { reason, wait }
+    }
+}
 
 /// Faces of others that may end each second for one source's newcomers, so that a flood does not have the node make faces all the
 /// time: one takes some 100 µs.
@@ -130,27 +152,34 @@ impl NewFace {
 }
 
 impl EventLoop {
-    /// Whether a datagram's source may have a face now, for which another may have to end.
-    pub(super) fn make_room(&mut self, remote: SocketAddr, is_proven: bool) -> bool {
+    /// Makes room for a face of a datagram's source, for which another may have to end.
+    pub(super) fn make_room(
+        &mut self,
+        remote: SocketAddr,
+        is_proven: bool,
+    ) -> Result<(), FaceRefusal> {
         let places = self.spawner.config.udp.max_faces;
         let room = places.saturating_sub(self.faces.datagram_faces());
         let (now, source) = (self.clock.now(), Source::of(remote.ip()));
         let admission = (self.plane.strangers()).admission(now, remote.ip(), room, is_proven);
         match admission {
-            Admission::Welcome => true,
-            Admission::InsteadOf(face) => {
-                let may = self.may_evict(now, source);
-                if may {
-                    self.evict(face, source);
-                }
-                may
+            Admission::Welcome => return Ok(()),
+            Admission::InsteadOf(face) if self.may_evict(now, source) => {
+                self.evict(face, source);
+                return Ok(());
             }
-            Admission::Challenge => {
+            Admission::Challenge if is_proven => {
                 let wait = self.sources.pauses.remaining(self.elapsed(now), remote);
-                let may = is_proven && wait.is_zero();
-                may && self.end_idlest(Group::Datagrams, source)
+                if !wait.is_zero() {
+                    return Err(FaceRefusal::full(wait));
+                }
+                if self.end_idlest(Group::Datagrams, source) {
+                    return Ok(());
+                }
             }
+            Admission::InsteadOf(_) | Admission::Challenge => {}
         }
+        Err(FaceRefusal::full(Duration::ZERO))
     }
 
     /// Ends a face of a listener for one more of `source`; false if none gives way.

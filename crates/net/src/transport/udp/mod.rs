@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
+use namecast_units::Instant;
 
 use crate::link::{LinkCounters, LinkDrop, ListenerId, UdpLink, UdpPath, next_number};
 use crate::node::{
@@ -113,12 +114,20 @@ impl Door {
         {
             return plane.deliver(face, frames);
         }
+        let now = Clock::new().now();
+        if let Some(reason) = self.refusals.of_peer(now, path.remote) {
+            self.counters.dropped(reason, 1);
+            return Ok(());
+        }
         let echo = plane.challenge.echo(path.remote);
         let is_proven = frames.iter().any(|frame| echo.is_in(frame));
-        let face = match self.ask_for_face(path, is_proven).await? {
+        let face = match self.ask_for_face(now, path, is_proven).await? {
             Ok(face) => face,
             Err(reason) => {
-                self.refuse(path, &frames, reason);
+                self.counters.dropped(reason, 1);
+                if !is_proven && reason == LinkDrop::TooManyFaces {
+                    self.challenge(path, &frames);
+                }
                 return Ok(());
             }
         };
@@ -133,30 +142,29 @@ impl Door {
         Ok(())
     }
 
-    /// Asks the event loop for a face, unless a peer like this one was refused a moment ago. The error is the reason of the refusal.
+    /// Asks the event loop for a face, unless an unproven peer like this one was refused a moment ago. The error is the reason of the
+    /// refusal.
     async fn ask_for_face(
         &mut self,
+        now: Instant,
         path: UdpPath,
         is_proven: bool,
     ) -> Result<Result<FaceId, LinkDrop>, NodeError> {
-        let now = Clock::new().now();
-        if let Some(reason) = self.refusals.holding(now, path.remote, is_proven) {
+        let held = self.refusals.of_source(now, path.remote);
+        if let Some(reason) = held.filter(|_| !is_proven) {
             return Ok(Err(reason));
         }
         let made = self.node.datagram_face(self.id, path, is_proven).await?;
-        if let Err(reason) = made {
-            self.refusals.record(now, path.remote, is_proven, reason);
+        if let Err(refusal) = made {
+            self.refusals.record(now, path.remote, is_proven, refusal);
         }
-        Ok(made)
+        Ok(made.map_err(|refusal| refusal.reason))
     }
 
-    /// Counts what a peer without a face sent. For lack of room, it is challenged to prove where it is.
-    fn refuse(&mut self, path: UdpPath, frames: &[Bytes], reason: LinkDrop) {
-        self.counters.dropped(reason, 1);
+    /// Has a peer prove where it is, as room is short, and keeps what it sent until it has.
+    fn challenge(&mut self, path: UdpPath, frames: &[Bytes]) {
         let octets = frames.iter().map(Bytes::len).sum();
-        if reason == LinkDrop::TooManyFaces
-            && let Some(frame) = (self.node.plane().challenge).frame_for(path.remote, octets)
-        {
+        if let Some(frame) = (self.node.plane().challenge).frame_for(path.remote, octets) {
             self.socket.try_send(path, &[frame], &self.counters);
             self.unproven.keep(path, frames);
         }

@@ -7,9 +7,10 @@ use namecast_units::{Duration, Instant};
 
 use crate::admission::Source;
 use crate::link::LinkDrop;
+use crate::node::FaceRefusal;
 
-/// Time for which a refusal holds.
-const HOLDS: Duration = Duration::from_millis(100);
+/// Shortest and longest time for which a refusal holds: a place may become free.
+const HOLDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Refusals that are kept: as many as an address has ports.
 const MAX_REFUSALS: usize = 65_536;
 
@@ -22,32 +23,33 @@ enum Refused {
     Peer(SocketAddr),
 }
 
-/// Recent refusals and their reasons, so that the datagrams of a flood do not wait for the event loop one by one.
+/// Refusals, until when they hold, and their reasons, so that the datagrams of a flood do not wait for the event loop one by one.
 #[derive(Debug, Default)]
 pub(super) struct Refusals(BTreeMap<Refused, (Instant, LinkDrop)>);
 
 impl Refusals {
-    /// Returns why `remote`, or an unproven peer of the same source, was refused less than 100 ms ago.
-    pub(super) fn holding(
-        &self,
-        now: Instant,
-        remote: SocketAddr,
-        is_proven: bool,
-    ) -> Option<LinkDrop> {
-        let of_source = (!is_proven).then(|| Refused::Unproven(Source::of(remote.ip())));
-        let keys = [Some(Refused::Peer(remote)), of_source];
-        let mut refusals = keys.iter().flatten().filter_map(|key| self.0.get(key));
-        let (_, reason) = refusals.find(|(at, _)| now.since(*at) < HOLDS)?;
-        Some(*reason)
+    /// Returns why `remote` is refused still, as it was itself.
+    pub(super) fn of_peer(&self, now: Instant, remote: SocketAddr) -> Option<LinkDrop> {
+        self.holding(now, Refused::Peer(remote))
     }
 
-    /// Records that `remote` was refused for `reason`.
+    /// Returns why unproven peers of the same source as `remote` are refused still.
+    pub(super) fn of_source(&self, now: Instant, remote: SocketAddr) -> Option<LinkDrop> {
+        self.holding(now, Refused::Unproven(Source::of(remote.ip())))
+    }
+
+    fn holding(&self, now: Instant, refused: Refused) -> Option<LinkDrop> {
+        let (until, reason) = self.0.get(&refused)?;
+        (now < *until).then_some(*reason)
+    }
+
+    /// Records that `remote` was refused.
     pub(super) fn record(
         &mut self,
         now: Instant,
         remote: SocketAddr,
         is_proven: bool,
-        reason: LinkDrop,
+        FaceRefusal { reason, wait }: FaceRefusal,
     ) {
         if self.0.len() >= MAX_REFUSALS {
             self.0.clear();
@@ -57,7 +59,8 @@ impl Refusals {
             true => Refused::Peer(remote),
             false => Refused::Unproven(Source::of(remote.ip())),
         };
-        self.0.insert(refused, (now, reason));
+        self.0
+            .insert(refused, (now + wait.clamp(HOLDS.0, HOLDS.1), reason));
     }
 }
 
@@ -66,6 +69,13 @@ mod tests {
     use super::*;
 
     const FULL: LinkDrop = LinkDrop::TooManyFaces;
+
+    fn full(milliseconds: u64) -> FaceRefusal {
+        FaceRefusal {
+            reason: FULL,
+            wait: Duration::from_millis(milliseconds),
+        }
+    }
 
     fn at(milliseconds: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(milliseconds)
@@ -79,26 +89,32 @@ mod tests {
     #[test]
     fn a_refusal_holds_for_a_moment() {
         let mut refusals = Refusals::default();
-        refusals.record(at(1_000), peer(1, 1), false, FULL);
-        assert_eq!(refusals.holding(at(1_099), peer(2, 7), false), Some(FULL));
-        assert_eq!(refusals.holding(at(1_100), peer(2, 7), false), None);
+        refusals.record(at(1_000), peer(1, 1), false, full(0));
+        assert_eq!(refusals.of_source(at(1_099), peer(2, 7)), Some(FULL));
+        assert_eq!(refusals.of_source(at(1_100), peer(2, 7)), None);
         let elsewhere = SocketAddr::from(([198, 51, 100, 1], 1));
-        assert_eq!(refusals.holding(at(1_000), elsewhere, false), None);
+        assert_eq!(refusals.of_source(at(1_000), elsewhere), None);
 
-        assert_eq!(refusals.holding(at(1_000), peer(1, 1), true), None);
-        refusals.record(at(1_000), peer(1, 1), true, FULL);
-        assert_eq!(refusals.holding(at(1_099), peer(1, 1), true), Some(FULL));
-        assert_eq!(refusals.holding(at(1_099), peer(1, 2), true), None);
-        assert_eq!(refusals.holding(at(1_100), peer(1, 1), true), None);
+        assert_eq!(refusals.of_peer(at(1_000), peer(1, 1)), None);
+        refusals.record(at(1_000), peer(1, 1), true, full(0));
+        assert_eq!(refusals.of_peer(at(1_099), peer(1, 1)), Some(FULL));
+        assert_eq!(refusals.of_peer(at(1_099), peer(1, 2)), None);
+        assert_eq!(refusals.of_peer(at(1_100), peer(1, 1)), None);
+        for (wait, holds) in [(400, 400), (4_000, 1_000)] {
+            refusals.record(at(2_000), peer(1, 1), true, full(wait));
+            assert_eq!(refusals.of_peer(at(1_999 + holds), peer(1, 1)), Some(FULL));
+            assert_eq!(refusals.of_peer(at(2_000 + holds), peer(1, 1)), None);
+        }
     }
 
     #[test]
     fn a_denied_address_says_nothing_of_its_neighbours() {
         let mut refusals = Refusals::default();
-        refusals.record(at(0), peer(1, 1), false, LinkDrop::Denied);
-        let holding = |remote| refusals.holding(at(1), remote, false);
-        assert_eq!(holding(peer(1, 1)), Some(LinkDrop::Denied));
-        assert_eq!(holding(peer(2, 1)), None);
+        refusals.record(at(0), peer(1, 1), false, LinkDrop::Denied.into());
+        let denied = Some(LinkDrop::Denied);
+        assert_eq!(refusals.of_peer(at(1), peer(1, 1)), denied);
+        assert_eq!(refusals.of_peer(at(1), peer(2, 1)), None);
+        assert_eq!(refusals.of_source(at(1), peer(2, 1)), None);
     }
 
     #[test]
@@ -106,7 +122,7 @@ mod tests {
         let mut refusals = Refusals::default();
         for at_least in 0..=MAX_REFUSALS {
             let remote = peer((at_least >> 16) as u8, at_least as u16);
-            refusals.record(at(0), remote, true, FULL);
+            refusals.record(at(0), remote, true, full(0));
         }
         assert_eq!(refusals.0.len(), 1);
     }

@@ -29,6 +29,8 @@ pub struct Permission<'s> {
     pub packet: Match<'s>,
     /// Rules that the name of the key's certificate matches.
     pub signer: Vec<&'s str>,
+    /// Names for which the key has the same permission.
+    pub scope: Scope,
 }
 
 /// What decides, beside the key, whether a packet may be signed: the place in the tree where its name ends, and the components behind the
@@ -64,11 +66,13 @@ type Context<'n> = Vec<(u64, &'n [u8])>;
 /// Checks names by a model.
 pub(super) struct Checker<'s> {
     model: &'s Model,
+    shared: &'s [Shared],
 }
 
 impl<'s> Checker<'s> {
-    pub(super) const fn new(model: &'s Model) -> Self {
-        Self { model }
+    /// `shared` are those of [`shared_patterns`].
+    pub(super) const fn new(model: &'s Model, shared: &'s [Shared]) -> Self {
+        Self { model, shared }
     }
 
     /// Finds a way in which the key called `certificate` may sign `packet`.
@@ -92,6 +96,7 @@ impl<'s> Checker<'s> {
                     return Ok(Some(Permission {
                         packet: self.described(node, &walk.context),
                         signer: self.rules(end),
+                        scope: self.scope(node, &walk.context),
                     }));
                 }
             }
@@ -114,11 +119,10 @@ impl<'s> Checker<'s> {
         Ok(found)
     }
 
-    /// Finds the scopes of `packet`, all that some key may sign; `shared` are those of [`shared_patterns`].
+    /// Finds the scopes of `packet`, all that some key may sign.
     pub(super) fn scopes(
         &self,
         packet: &Name,
-        shared: &[Shared],
         steps: &mut Steps,
     ) -> Result<Vec<Scope>, TooManySteps> {
         let elements = elements(packet);
@@ -126,19 +130,23 @@ impl<'s> Checker<'s> {
         let mut scopes = Vec::new();
         while let Some(node) = walk.next(steps)? {
             if !self.model.nodes[node].signers.is_empty() {
-                let value = |tag: &u64| find(&walk.context, *tag).map(Bytes::copy_from_slice);
-                let all = walk
-                    .context
-                    .iter()
-                    .map(|(_, value)| Some(Bytes::copy_from_slice(value)));
-                let values = match &shared[node] {
-                    Shared::Patterns(tags) => tags.iter().map(value).collect(),
-                    Shared::All => all.collect(),
-                };
-                scopes.push(Scope { node, values });
+                scopes.push(self.scope(node, &walk.context));
             }
         }
         Ok(scopes)
+    }
+
+    fn scope(&self, node: NodeId, context: &Context<'_>) -> Scope {
+        let value = |tag: &u64| find(context, *tag).map(Bytes::copy_from_slice);
+        let values = match &self.shared[node] {
+            Shared::Patterns(tags) => tags.iter().map(value).collect(),
+            Shared::All => {
+                let all = context.iter();
+                all.map(|(_, value)| Some(Bytes::copy_from_slice(value)))
+                    .collect()
+            }
+        };
+        Scope { node, values }
     }
 
     fn described(&self, node: NodeId, context: &Context<'_>) -> Match<'s> {

@@ -74,6 +74,10 @@ impl Schema {
         binary::encode(&self.model)
     }
 
+    fn checker(&self) -> Checker<'_> {
+        Checker::new(&self.model, &self.shared)
+    }
+
     fn new(model: Model, limits: &Limits) -> Self {
         Self {
             shared: shared_patterns(&model),
@@ -113,7 +117,7 @@ impl Schema {
         certificate: &Name,
     ) -> Result<Option<Permission<'_>>, TooManySteps> {
         let mut steps = Steps::new(self.max_steps);
-        Checker::new(&self.model).check(packet, certificate, &mut steps)
+        self.checker().check(packet, certificate, &mut steps)
     }
 
     /// Returns every way in which `name` matches rules. A digest at its end is left out.
@@ -122,7 +126,7 @@ impl Schema {
     /// If that takes more steps than the schema's limit.
     pub fn matches(&self, name: &Name) -> Result<Vec<Match<'_>>, TooManySteps> {
         let mut steps = Steps::new(self.max_steps);
-        Checker::new(&self.model).matches(name, &mut steps)
+        self.checker().matches(name, &mut steps)
     }
 
     /// Returns what decides, beside the key, whether `packet` may be signed, once for each way in which it matches a rule that has
@@ -132,7 +136,7 @@ impl Schema {
     /// If that takes more steps than the schema's limit.
     pub fn scopes(&self, packet: &Name) -> Result<Vec<Scope>, TooManySteps> {
         let mut steps = Steps::new(self.max_steps);
-        Checker::new(&self.model).scopes(packet, &self.shared, &mut steps)
+        self.checker().scopes(packet, &mut steps)
     }
 }
 

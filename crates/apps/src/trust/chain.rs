@@ -194,8 +194,53 @@ impl Chains {
                 let key = self.certificates[&certificate].key.clone();
                 Judgement::Accepted { certificate, key }
             }
-            Err(Broken::Missing(name)) => Judgement::Missing(name),
-            Err(Broken::Refused(refusal)) => {
+            Err(broken) => self.broken(broken),
+        }
+    }
+
+    /// Judges a certificate at the time `wall`: whether its key counts for the names that the schema lets it sign.
+    pub fn judge_certificate(&mut self, certificate: &Data, wall: Timestamp) -> Judgement {
+        if let Err(refusal) = self.offer(certificate.clone()) {
+            return Judgement::Refused(refusal);
+        }
+        match self.own_chain(certificate, wall) {
+            Ok(key) => {
+                self.counters.accepted += 1;
+                let certificate = certificate.name().detached();
+                Judgement::Accepted { certificate, key }
+            }
+            Err(broken) => self.broken(broken),
+        }
+    }
+
+    /// Finds the key of a certificate that was offered, if the certificate counts.
+    fn own_chain(&mut self, certificate: &Data, wall: Timestamp) -> Result<Arc<PublicKey>, Broken> {
+        let name = certificate.name();
+        let held = &self.certificates[name];
+        if held.certificate.data() != certificate {
+            // The anchor vouches for another certificate of this name.
+            return Err(Broken::Refused(Refusal::WrongSignature));
+        }
+        let key = held.key.clone();
+        if self.revoked.contains(&key.digest()) {
+            return Err(Broken::Refused(Refusal::Revoked));
+        }
+        let own = self.validity(name);
+        if !(own.from..=own.to).contains(&wall) {
+            return Err(Broken::Refused(Refusal::NotValidNow));
+        }
+        if !self.is_anchor(name) {
+            let left = self.config.max_length.saturating_sub(1);
+            self.chain(certificate, wall, left)?;
+        }
+        Ok(key)
+    }
+
+    /// Counts what is refused.
+    fn broken(&mut self, broken: Broken) -> Judgement {
+        match broken {
+            Broken::Missing(name) => Judgement::Missing(name),
+            Broken::Refused(refusal) => {
                 self.counters.refuse(refusal);
                 Judgement::Refused(refusal)
             }
@@ -260,7 +305,12 @@ impl Chains {
                 return refuse(Refusal::OtherAnchor);
             }
             None => {
-                let (_, above) = self.chain(&certificate, wall, left - 1)?;
+                let above = self.chain(&certificate, wall, left - 1);
+                if let Err(Broken::Refused(Refusal::WrongSignature)) = above {
+                    // Forged or damaged on its way: the right one may still be fetched.
+                    self.certificates.remove(name);
+                }
+                let (_, above) = above?;
                 Vouched {
                     length: above.length + 1,
                     from: own.from.max(above.from),

@@ -408,3 +408,55 @@ fn a_verifier_of_one_key_checks_each_name() {
     assert!(!verify(&others, ANN), "another's name");
     assert!(verify("/calls/fox/ann/32=route", ANN));
 }
+
+/// A certificate is judged with its own key and validity, and counts as one of four.
+#[test]
+fn a_certificate_is_judged_like_what_its_key_signs() {
+    let (fresh, stale) = (
+        member(ANN_CERTIFICATE, ANN, [-1, 1]),
+        member(ANN_CERTIFICATE, ANN, [30, 40]),
+    );
+    let mut chains = chains(&[anchor()]);
+    let judged = chains.judge_certificate(&fresh, NOW);
+    let expected = Judgement::Accepted {
+        certificate: name(ANN_CERTIFICATE),
+        key: Arc::new(pair(ANN, "/").public_key()),
+    };
+    assert_eq!(judged, expected);
+    chains.set_revoked(1, [digest(ANN)].into()).unwrap();
+    let refused = |refusal| Judgement::Refused(refusal);
+    assert_eq!(
+        chains.judge_certificate(&fresh, NOW),
+        refused(Refusal::Revoked)
+    );
+    assert_eq!(chains.counters().refused(Refusal::Revoked), 1);
+    let mut others = self::chains(&[anchor()]);
+    assert_eq!(
+        others.judge_certificate(&stale, NOW),
+        refused(Refusal::NotValidNow)
+    );
+    let (mut ladder, _) = ladder(4);
+    let last = certificate(
+        "/a/4/KEY/1/x/v=1",
+        FOX + 4,
+        [-1, 1],
+        (FOX + 3, "/a/3/KEY/1/x/v=1"),
+    );
+    assert_eq!(
+        ladder.judge_certificate(&last, NOW),
+        refused(Refusal::TooLong)
+    );
+}
+
+/// A forged certificate is forgotten once its signature was found wrong, so that the right one can be fetched.
+#[test]
+fn a_forged_certificate_makes_room_for_the_right_one() {
+    let forged = certificate(ANN_CERTIFICATE, ANN, [-1, 1], (9, ANCHOR));
+    let mut chains = chains(&[anchor(), forged]);
+    let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
+    assert_eq!(refusal(&mut chains, &lead), Refusal::WrongSignature);
+    let missing = Judgement::Missing(name(ANN_CERTIFICATE));
+    assert_eq!(chains.judge(&lead, NOW), missing);
+    chains.offer(member(ANN_CERTIFICATE, ANN, [-1, 1])).unwrap();
+    assert!(is_accepted(&mut chains, &lead));
+}

@@ -78,6 +78,7 @@ fn python_ndn_compiles_the_same_octets_and_gives_the_same_verdicts() {
             let octets = [0, 1].map(|at| unhex(check[at].as_str().unwrap()));
             let [packet, key] = octets.map(|octets| Name::decode(&octets).unwrap());
             let verdict = schema.check(&packet, &key).unwrap().is_some();
+            assert_eq!(schema.allows(&packet, &key), Ok(verdict));
             assert_eq!(Value::Bool(verdict), check[2], "{packet} {key}: {source}");
             allowed += u32::from(verdict);
             denied += u32::from(!verdict);

@@ -75,6 +75,17 @@ impl<'s> Checker<'s> {
         Self { model, shared }
     }
 
+    /// Returns whether the key called `certificate` may sign `packet`.
+    pub(super) fn allows(
+        &self,
+        packet: &Name,
+        certificate: &Name,
+        steps: &mut Steps,
+    ) -> Result<bool, TooManySteps> {
+        let found = self.find((packet, certificate), steps, |_, _, _| ())?;
+        Ok(found.is_some())
+    }
+
     /// Finds a way in which the key called `certificate` may sign `packet`.
     pub(super) fn check(
         &self,
@@ -82,6 +93,23 @@ impl<'s> Checker<'s> {
         certificate: &Name,
         steps: &mut Steps,
     ) -> Result<Option<Permission<'s>>, TooManySteps> {
+        self.find((packet, certificate), steps, |node, end, context| {
+            Permission {
+                packet: self.described(node, context),
+                signer: self.rules(end),
+                scope: self.scope(node, context),
+            }
+        })
+    }
+
+    /// Calls `found` with the nodes that names of packet and certificate end at, and the patterns of the former, once the latter may
+    /// sign it.
+    fn find<T>(
+        &self,
+        (packet, certificate): (&Name, &Name),
+        steps: &mut Steps,
+        found: impl FnOnce(NodeId, NodeId, &Context<'_>) -> T,
+    ) -> Result<Option<T>, TooManySteps> {
         let (packet, certificate) = (elements(packet), elements(certificate));
         let mut walk = Walk::new(self.model, &packet, Vec::new());
         while let Some(node) = walk.next(steps)? {
@@ -93,11 +121,7 @@ impl<'s> Checker<'s> {
             while let Some(end) = key.next(steps)? {
                 steps.take(signers.len() / 16)?;
                 if signers.contains(&end) {
-                    return Ok(Some(Permission {
-                        packet: self.described(node, &walk.context),
-                        signer: self.rules(end),
-                        scope: self.scope(node, &walk.context),
-                    }));
+                    return Ok(Some(found(node, end, &walk.context)));
                 }
             }
         }
@@ -264,7 +288,9 @@ fn tags_of(edge: &PatternEdge) -> impl Iterator<Item = u64> + '_ {
 
 /// Components of `name` as elements, without a digest at the end.
 fn elements(name: &Name) -> Vec<&[u8]> {
-    let mut elements: Vec<_> = name.elements().collect();
+    // Most names fit.
+    let mut elements = Vec::with_capacity(16);
+    elements.extend(name.elements());
     let digest = Component::IMPLICIT_DIGEST as u8;
     if elements.last().is_some_and(|last| last[0] == digest) {
         elements.pop();
@@ -302,11 +328,13 @@ impl<'m, 'n> Walk<'m, 'n> {
             tried: 0,
             binds: false,
         };
+        let mut path = Vec::with_capacity(name.len() + 1);
+        path.push(start);
         Self {
             model,
             name,
             context,
-            path: vec![start],
+            path,
         }
     }
 

@@ -120,6 +120,15 @@ impl Schema {
         self.checker().check(packet, certificate, &mut steps)
     }
 
+    /// Returns whether the key whose certificate is called `certificate` may sign `packet`, as [`check`](Self::check) but without saying how.
+    ///
+    /// # Errors
+    /// If that takes more steps than the schema's limit.
+    pub fn allows(&self, packet: &Name, certificate: &Name) -> Result<bool, TooManySteps> {
+        let mut steps = Steps::new(self.max_steps);
+        self.checker().allows(packet, certificate, &mut steps)
+    }
+
     /// Returns every way in which `name` matches rules. A digest at its end is left out.
     ///
     /// # Errors

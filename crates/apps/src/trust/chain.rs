@@ -17,7 +17,7 @@ use namecast_units::Timestamp;
 use super::refusal::{Counters, Refusal};
 use super::schema::{Schema, Scope};
 
-/// Who is above all rules.
+/// Trust anchor: the key that every chain ends at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// SHA-256 digest of the public key's SubjectPublicKeyInfo; its certificate is signed with the key itself.
@@ -32,24 +32,24 @@ pub struct ChainConfig {
     /// Certificates from a packet to the anchor, which counts.
     #[default(4)]
     pub max_length: usize,
-    /// By how much our clock may differ from those of issuers.
+    /// Largest difference between our clock and an issuer's.
     #[default(Duration::from_secs(86_400))]
     pub clock_tolerance: Duration,
-    /// Certificates that are kept. Beyond, those that no anchor vouches for go first.
+    /// Number of certificates kept. At the limit, those without a chain to the anchor are dropped first.
     #[default(4_096)]
     pub max_certificates: usize,
-    /// Certificates of one key that are tried.
+    /// Number of certificates tried for one KeyLocator.
     #[default(8)]
     pub max_alternatives: usize,
-    /// Permissions that are remembered. Beyond, all are forgotten.
+    /// Number of permissions remembered. At the limit, all are forgotten.
     #[default(16_384)]
     pub max_permissions: usize,
 }
 
-/// What is thought of a packet.
+/// Verdict on a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
-    /// It counts.
+    /// The schema allows the name, and a chain leads to the anchor.
     Accepted {
         /// Name of the certificate whose key signed it.
         certificate: Name,
@@ -58,11 +58,11 @@ pub enum Judgement {
     },
     /// A certificate is missing: fetch it by this prefix, pass it to [`Chains::offer`], and judge again.
     Missing(Name),
-    /// It does not count.
+    /// The packet is refused.
     Refused(Refusal),
 }
 
-/// A schema or a list of revocations older than the one that is in force.
+/// Refused update: its version is older than the one in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("version {offered} is older than version {known}, which is in force")]
 pub struct SetBack {

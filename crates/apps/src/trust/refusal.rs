@@ -1,13 +1,13 @@
-//! Why a packet does not count, and how often each reason was given.
+//! Reasons to refuse a packet, and their counters.
 
-/// Why a packet does not count.
+/// Reason to refuse a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// It names no key, or by a digest, which says nothing of the certificate's name.
+    /// The packet names no key, or names it by a digest, which no certificate's name can be found by.
     #[error("the packet names no certificate")]
     NoCertificateNamed,
-    /// What came instead of a certificate.
+    /// The packet received in place of a certificate is none, or its key cannot be used.
     #[error("the packet received is not a certificate with a usable key")]
     NotACertificate,
     /// The schema does not let this key sign this name.
@@ -66,9 +66,9 @@ impl Refusal {
 /// Packets judged, by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that count.
+    /// Packets accepted.
     pub accepted: u64,
-    /// Names whose permission was remembered.
+    /// Names allowed by a remembered permission, without a check of the schema.
     pub remembered: u64,
     refused: [u64; Refusal::ALL.len()],
 }

@@ -1,4 +1,4 @@
-//! What a reader knows beforehand: schema, anchor, and certificates between.
+//! Configuration of a reader that judges by a schema.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use namecast_packet::Certificate;
 use super::chain::{Anchor, ChainConfig, Chains};
 use super::schema::Schema;
 
-/// What a reader knows beforehand.
+/// Configuration of a reader that judges by a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Which key may sign which name.
     pub schema: Arc<Schema>,
     /// Version of the schema.
     pub version: u64,
-    /// Who is above all keys.
+    /// Trust anchor.
     pub anchor: Anchor,
     /// Certificates between signers and the anchor, and the anchor's own.
     pub certificates: Vec<Certificate>,

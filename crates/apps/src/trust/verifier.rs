@@ -8,7 +8,7 @@ use namecast_packet::{Name, PublicKey, SignatureInfo, Verifier, VerifyError};
 
 use super::schema::Schema;
 
-/// Verifies Data of one key, each by its name: the schema must let the key sign it. For pipelines that know one signer.
+/// Verifies Data of one signer: the schema must let its key sign each name. For pipelines with one signer.
 #[derive(Clone, Debug)]
 pub struct SchemaVerifier {
     schema: Arc<Schema>,

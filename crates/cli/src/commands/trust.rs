@@ -44,7 +44,7 @@ pub enum TrustWhat {
         #[arg(long)]
         json: bool,
     },
-    /// Tell whether a key may sign a name. Exit status 1 if it may not.
+    /// Check whether a key may sign a name. Exits with status 1 if it may not.
     Check {
         /// Name of the packet.
         name: Name,

@@ -9,7 +9,7 @@ pub struct Limits {
     /// Number of definitions in a text.
     #[default(4_096)]
     pub max_rules: usize,
-    /// Components of a name, the rules that it refers to included. The tree is as deep.
+    /// Components of a name, including the rules that it refers to. The compiler recurses as deep.
     #[default(128)]
     pub max_components: usize,
     /// Values that one pattern may be compared with at one place.
@@ -21,7 +21,7 @@ pub struct Limits {
     /// Nodes of the tree.
     #[default(1 << 16)]
     pub max_nodes: usize,
-    /// Steps of one check: edges tried and values compared, for packet and key together. At most some 20 ns each.
+    /// Steps of one check: edges tried and values compared, for packet and key together.
     #[default(100_000)]
     pub max_steps: u64,
 }

@@ -44,7 +44,7 @@ pub struct Schema {
     model: Model,
     /// Patterns that each node's names share with certificates.
     shared: Vec<Shared>,
-    /// Most steps of one check.
+    /// Maximum number of steps of one check.
     max_steps: u64,
 }
 

@@ -127,6 +127,8 @@ python_cells() {
     export NDN_CLIENT_TRANSPORT=unix://$socket
     expect "pynfdc: Get-Status" "namecast-" "$tools/python/bin/pynfdc" Get-Status
     expect "pynfdc: Get-Face" "internal://management" "$tools/python/bin/pynfdc" Get-Face
+    cargo build --locked --release --package namecast-apps --example schemas --manifest-path "$root/Cargo.toml"
+    "$tools/python/bin/python" "$here/python/schemas.py" live 7 10000 "$target/release/examples/schemas"
 }
 
 build_ndnts() {
@@ -174,6 +176,16 @@ ndnd_cells() {
     ndnd_multicast
     ndnd_strangers
     ndnd_routing
+    ndnd_schemas
+}
+
+# Schemas without functions, at which ndnd stops, with python-ndn's verdicts; ours are compared with those in python_cells.
+ndnd_schemas() {
+    build_python || return 0
+    mkdir -p "$tools/ndnd/schemas"
+    cp "$here/ndnd/schemas/main.go" "$tools/ndnd/schemas/"
+    (cd "$tools/ndnd" && GOFLAGS=-mod=mod fetch ndnd-schemas go build -o ndnd-schemas ./schemas)
+    "$tools/python/bin/python" "$here/python/schemas.py" check 7 1000 "$tools/ndnd/ndnd-schemas"
 }
 
 ndnd_multicast() { in_namespaces "multicast between ours and ndnd" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"; }

@@ -13,5 +13,6 @@ pub mod registration;
 mod samples;
 pub mod sequence;
 pub mod session;
+pub mod trust;
 
 pub use application::{Application, Now, Output, step};

@@ -8,13 +8,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use namecast_packet::signature::{HmacVerifier, PublicKey};
+use namecast_packet::signature::PublicKey;
 use namecast_packet::{Data, Name};
 use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::path::{Request, Retry, Token};
 use namecast_units::{Duration, Instant};
 
-use super::{Refusal, Signer, Trust, TrustedKey, Verdict, certificate};
+use super::{Refusal, Signer, TrustedKey, Verdict, certificate};
 
 /// Of a certificate. Once it is given up, the join begins anew.
 const RETRY: Retry = Retry {
@@ -125,19 +125,15 @@ impl<Heard> Authority<Heard> {
         Some(self.signer.insert(signer))
     }
 
-    /// Lets `key` count, if it signed what waited for it. Returns that; or, if it did not sign it, the signer who is refused.
+    /// Lets `key` count, if it signed what waited for it, as `verifier` finds. Returns that; or, if it did not sign it, the signer who is refused.
     ///
     /// One of the two is forged then, so a key that is seen for the first time is not kept: the right one could not take its place
     /// any more.
     pub(crate) fn accept(
         &mut self,
         key: Arc<PublicKey>,
-        trust: &Trust,
+        verifier: SharedVerifier,
     ) -> Result<Option<(Heard, SharedVerifier)>, Option<Signer>> {
-        let verifier: SharedVerifier = match trust {
-            Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
-            Trust::FirstUse | Trust::Remembered(_) | Trust::Pinned(_) => key.clone(),
-        };
         let held = self.held.take();
         if let Some((data, _)) = &held
             && data.verify(&*verifier).is_err()
@@ -199,7 +195,7 @@ mod tests {
         let mut authority = authority();
         authority.hold(metadata(1), ());
         assert!(authority.is_holding() && authority.verifier().is_none());
-        let accepted = authority.accept(key(1), &Trust::FirstUse);
+        let accepted = authority.accept(key(1), key(1));
         assert!(matches!(accepted, Ok(Some(_))));
         assert!(!authority.is_holding());
         let verifier = authority.verifier().unwrap();
@@ -213,7 +209,7 @@ mod tests {
         authority.on_judged(signer(Verdict::FirstUse));
         authority.hold(metadata(2), ());
         let refused = signer(Verdict::Refused(Refusal::NotSigner));
-        let accepted = authority.accept(key(1), &Trust::FirstUse);
+        let accepted = authority.accept(key(1), key(1));
         assert_eq!(accepted.err(), Some(Some(refused.clone())));
         assert_eq!(authority.signer(), Some(&refused));
         assert!(authority.trusted().is_none() && authority.verifier().is_none());

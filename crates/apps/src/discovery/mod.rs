@@ -12,7 +12,7 @@ use namecast_stream::path::{Object, Retry, Token};
 pub(crate) use authority::Authority;
 pub(crate) use catalogue::{CatalogueFetcher, Progress};
 pub(crate) use probes::{PROBE_SPACING, Probes, SentProbes};
-pub(crate) use trust::{Judge, TrustedKey, certificate_of, certificates};
+pub(crate) use trust::{Judge, TrustedKey, certificate_of, certificates, verifier};
 pub use trust::{Pin, Refusal, Signer, Trust, Verdict};
 
 /// A request for metadata as it is now. Whoever wants to know how that changes requests it again.

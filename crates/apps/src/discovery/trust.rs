@@ -3,10 +3,13 @@
 use core::fmt;
 use std::sync::Arc;
 
-use namecast_packet::signature::PublicKey;
+use namecast_packet::signature::{HmacVerifier, PublicKey};
 use namecast_packet::{Certificate, Data, KeyLocator, Name};
+use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::names::KEY;
 use namecast_units::Timestamp;
+
+use crate::trust::{self, Judgement, Rules, SchemaVerifier};
 
 /// Whose signature counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +23,8 @@ pub enum Trust {
     Pinned(Pin),
     /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
     Secret([u8; 32]),
+    /// Keys by names: those that a schema lets sign each name, under an anchor.
+    Schema(Box<Rules>),
 }
 
 /// What is known of a key beforehand. A name is not enough: anybody can make a key with any name.
@@ -78,6 +83,12 @@ pub enum Refusal {
     /// The certificate belongs to another name.
     #[error("its certificate belongs to another name")]
     OtherIdentity,
+    /// A certificate between it and the anchor is not known.
+    #[error("the certificate of its issuer is missing")]
+    MissingIssuer,
+    /// No chain leads from its certificate to the anchor.
+    #[error("its certificate is refused: {0}")]
+    Chain(trust::Refusal),
 }
 
 impl fmt::Display for Verdict {
@@ -113,6 +124,18 @@ pub(crate) fn certificates(root: &Name) -> Name {
     root.builder().generic(KEY).finish()
 }
 
+/// Returns what verifies packets of `key`, which counts by `trust` and has the certificate called `certificate`.
+pub(crate) fn verifier(trust: &Trust, certificate: &Name, key: Arc<PublicKey>) -> SharedVerifier {
+    match trust {
+        Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
+        Trust::Schema(rules) => {
+            let certificate = certificate.clone();
+            Arc::new(SchemaVerifier::new(rules.schema.clone(), certificate, key))
+        }
+        Trust::FirstUse | Trust::Remembered(_) | Trust::Pinned(_) => key,
+    }
+}
+
 /// What a certificate is judged by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Judge<'a> {
@@ -143,6 +166,9 @@ impl Judge<'_> {
     }
 
     fn verdict(&self, certificate: &Certificate, key: &PublicKey) -> Verdict {
+        if let Trust::Schema(rules) = self.trust {
+            return self.by_rules(rules, certificate);
+        }
         if certificate.identity() != *self.root {
             return Verdict::Refused(Refusal::OtherIdentity);
         }
@@ -161,7 +187,19 @@ impl Judge<'_> {
             Trust::Pinned(pin) if self.vouches(pin, certificate, key) => Verdict::Pinned,
             // Whoever knows the secret is who it is, whatever the certificate says.
             Trust::Secret(_) if is_known => Verdict::Pinned,
-            Trust::Pinned(_) | Trust::Secret(_) => Verdict::Refused(Refusal::OtherKey),
+            Trust::Pinned(_) | Trust::Secret(_) | Trust::Schema(_) => {
+                Verdict::Refused(Refusal::OtherKey)
+            }
+        }
+    }
+
+    /// Judges by a chain to the anchor. Whether the key may sign a name is for [`verifier`] to check, by each name.
+    fn by_rules(&self, rules: &Rules, certificate: &Certificate) -> Verdict {
+        let mut chains = rules.chains();
+        match chains.judge_certificate(certificate.data(), self.wall) {
+            Judgement::Accepted { .. } => Verdict::Pinned,
+            Judgement::Missing(_) => Verdict::Refused(Refusal::MissingIssuer),
+            Judgement::Refused(refusal) => Verdict::Refused(Refusal::Chain(refusal)),
         }
     }
 

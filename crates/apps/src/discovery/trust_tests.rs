@@ -195,3 +195,59 @@ fn a_damaged_certificate_is_not_vouched_for() {
         assert!(refused, "bit {bit}");
     }
 }
+
+const RULES: &str = "#KEY: \"KEY\"/_/_/_\n#anchor: \"demo\"/#KEY\n#cam: \"demo\"/id/#KEY <= #anchor\n#lead: \"demo\"/id/\"lead\" <= #cam\n";
+
+/// Rules under the anchor with the key of `seed`, whose certificate is known.
+fn rules(seed: u8) -> Rules {
+    let limits = crate::trust::schema::Limits::default();
+    let schema = crate::trust::schema::Schema::compile(RULES, &limits).unwrap();
+    let anchor = certificate("/demo", seed, -1..1);
+    let digest = anchor.public_key().unwrap().digest();
+    let mut rules = Rules::new(Arc::new(schema), crate::trust::Anchor::Digest(digest));
+    rules.certificates.push(anchor);
+    rules
+}
+
+#[test]
+fn a_schema_accepts_keys_that_the_anchor_certified() {
+    let by_nine = Trust::Schema(Box::new(rules(9)));
+    assert_eq!(verdict(&by_nine, issued(1, 9)), Verdict::Pinned);
+    let chain = |refusal| Verdict::Refused(Refusal::Chain(refusal));
+    let forged = chain(trust::Refusal::WrongSignature);
+    assert_eq!(verdict(&by_nine, issued(1, 8)), forged);
+    let own_word = chain(trust::Refusal::NotAllowed);
+    assert_eq!(verdict(&by_nine, own(1)), own_word);
+    let anchor = certificate("/demo", 9, -1..1).data().clone();
+    assert_eq!(verdict(&by_nine, anchor), Verdict::Pinned);
+
+    let mut revoked = rules(9);
+    revoked.revoked.insert(digest(1));
+    let revoked = Trust::Schema(Box::new(revoked));
+    let expected = chain(trust::Refusal::Revoked);
+    assert_eq!(verdict(&revoked, issued(1, 9)), expected);
+    assert_eq!(verdict(&revoked, issued(2, 9)), Verdict::Pinned);
+
+    let mut unknown = rules(9);
+    unknown.certificates.clear();
+    let unknown = Trust::Schema(Box::new(unknown));
+    let missing = Verdict::Refused(Refusal::MissingIssuer);
+    assert_eq!(verdict(&unknown, issued(1, 9)), missing);
+}
+
+/// The key of a camera that is trusted signs what the schema lets it, and nothing else.
+#[test]
+fn a_schema_is_asked_for_each_name() {
+    let trust = Trust::Schema(Box::new(rules(9)));
+    let issued = issued(1, 9);
+    let pair = key_pair("/demo/cam", 1);
+    let key = Arc::new(pair.public_key());
+    let verifier = verifier(&trust, issued.name(), key);
+    let is_accepted = |uri: &str| {
+        let data = Data::builder(name(uri)).sign(&pair);
+        data.verify(&*verifier).is_ok()
+    };
+    assert!(is_accepted("/demo/cam/lead"));
+    assert!(!is_accepted("/demo/other/lead"));
+    assert!(!is_accepted("/demo/cam/metadata"));
+}

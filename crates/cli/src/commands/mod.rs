@@ -23,6 +23,7 @@ mod serve;
 mod sources;
 mod status;
 mod talk;
+mod trust;
 mod uplink;
 mod watch;
 
@@ -50,6 +51,7 @@ use put::Put;
 use remote::Remote;
 use serve::Serve;
 use talk::Talk;
+use trust::Trust;
 use watch::Watch;
 
 /// How often figures are written and shown.
@@ -133,6 +135,8 @@ pub enum Command {
     Cs(manage::arguments::Cs),
     /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
     Key(Key),
+    /// Compile and check schemas: which key may sign which name.
+    Trust(Trust),
     /// Write completions for shells and manual pages below a directory, such as ~/.local/share.
     Generate(Generate),
     /// Take SRT pushes for the `serve` that started this process.
@@ -179,6 +183,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Strategy(arguments) => manage::run(Managed::Strategy(arguments)).await,
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
+        Command::Trust(arguments) => trust::run(arguments),
         Command::Generate(arguments) => generate::run(&arguments),
         #[cfg(feature = "srt")]
         Command::SrtListener => namecast_srt::run(),

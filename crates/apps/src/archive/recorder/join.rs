@@ -8,9 +8,10 @@ use namecast_stream::path::Token;
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::{Instant, Timestamp};
 
-use super::{Event, Recorded, Recorder, Rung};
+use super::{Event, PublisherVerifier, Recorded, Recorder, Rung};
 use crate::discovery::{
     Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates, metadata,
+    verifier,
 };
 
 impl Recorder {
@@ -55,11 +56,11 @@ impl Recorder {
             self.counters.malformed += 1;
             return;
         };
-        let Some(key) = &self.key else {
+        let Some(verifier) = &self.verifier else {
             self.ask_for_certificate(now, data);
             return;
         };
-        if data.verify(&**key).is_err() {
+        if data.verify(&*verifier.0).is_err() {
             self.counters.verification_failures += 1;
             return;
         }
@@ -126,12 +127,13 @@ impl Recorder {
         let Some((_, metadata)) = self.unjudged.take() else {
             return;
         };
-        if metadata.verify(&*key).is_err() {
+        let verifier = verifier(&self.config.trust, data.name(), key);
+        if metadata.verify(&*verifier).is_err() {
             // One of the two is forged. A key that is seen for the first time must not keep the right one out.
             self.counters.verification_failures += 1;
             return;
         }
-        self.key = Some(key);
+        self.verifier = Some(PublisherVerifier(verifier));
         self.push(Recorded::Object {
             data: Box::new(data.clone()),
             replaces: Some(certificates(self.names.root())),
@@ -141,9 +143,9 @@ impl Recorder {
 
     fn on_catalogue_segment(&mut self, now: Instant, number: u64, data: &Data) {
         let verified = self
-            .key
+            .verifier
             .as_ref()
-            .is_some_and(|key| data.verify(&**key).is_ok());
+            .is_some_and(|verifier| data.verify(&*verifier.0).is_ok());
         if !verified {
             self.counters.verification_failures += 1;
             self.catalogues.reject(number);

@@ -10,15 +10,14 @@
 mod join;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use core::fmt;
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_packet::signature::PublicKey;
 use namecast_packet::{Data, Interest, Name, Packet};
+use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::path::{
     self, Budget, ClientId, LiveConfig, Object, Received, Retry, Token, Uplink, UplinkConfig,
 };
@@ -243,7 +242,7 @@ pub struct Recorder {
     /// The certificate that is asked for, and metadata that waits for it.
     unjudged: Option<(Name, Data)>,
     signer: Option<Signer>,
-    key: Option<Arc<PublicKey>>,
+    verifier: Option<PublisherVerifier>,
     catalogues: CatalogueFetcher,
     catalogue: Option<(Name, Catalogue)>,
     /// When the newest metadata was made, by the publisher's clock, and when it came.
@@ -253,6 +252,15 @@ pub struct Recorder {
     rungs: Vec<Rung>,
     outputs: VecDeque<Output<Recorded>>,
     counters: Counters,
+}
+
+/// Verifies what the publisher signs.
+struct PublisherVerifier(SharedVerifier);
+
+impl fmt::Debug for PublisherVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PublisherVerifier")
+    }
 }
 
 impl Recorder {
@@ -275,7 +283,7 @@ impl Recorder {
             probes: SentProbes::default(),
             unjudged: None,
             signer: None,
-            key: None,
+            verifier: None,
             catalogue: None,
             served_at: None,
             heard_at: None,
@@ -317,12 +325,12 @@ impl Recorder {
     }
 
     fn on_segment(&mut self, now: Instant, at: usize, token: Token, data: &Data) -> bool {
-        let Some(key) = &self.key else {
+        let Some(verifier) = &self.verifier else {
             return false;
         };
         let rung = &mut self.rungs[at];
         let id = token.segment;
-        let (taken, lead) = rung.sequences[id.class.index()].on_data(id, data, &**key);
+        let (taken, lead) = rung.sequences[id.class.index()].on_data(id, data, &*verifier.0);
         for request in taken.requests(now, token) {
             self.uplink.carry_out(now, request);
         }

@@ -18,7 +18,7 @@ use namecast_units::{Instant, Timestamp};
 use super::Watcher;
 use super::output::{Event, RejoinReason, Watched};
 use super::stream::{self, LinedUp};
-use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata};
+use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
 /// playing the backlog.
@@ -159,7 +159,8 @@ impl Watcher {
             }
             return;
         };
-        match self.authority.accept(key, &self.config.trust) {
+        let verifier = verifier(&self.config.trust, data.name(), key.clone());
+        match self.authority.accept(key, verifier) {
             Ok(Some((heard, verifier))) => {
                 self.proof.begin(now);
                 self.accept(&heard);

@@ -1,15 +1,12 @@
 //! Who signs an object, and whether that counts.
 
-use std::sync::Arc;
-
-use namecast_packet::signature::HmacVerifier;
 use namecast_packet::{Component, Data, KeyLocator, Name};
 use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::names::KEY;
 use namecast_units::Instant;
 
 use super::config::{Failure, FetcherConfig};
-use crate::discovery::{Judge, Signer, Trust, certificate_of};
+use crate::discovery::{Judge, Signer, certificate_of, verifier};
 
 /// A signer that counts.
 #[derive(Clone)]
@@ -62,14 +59,12 @@ impl Missing {
             known: None,
             wall: config.wall_at_zero + now.since(Instant::ZERO),
         };
+        let name = certificate.name().clone();
         let (signer, key) = judge.judge(certificate).ok_or(Unfit::NoCertificate)?;
         let Some(key) = key else {
             return Err(Unfit::Refused(Failure::NotAccepted(signer)));
         };
-        let verifier: SharedVerifier = match &config.trust {
-            Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
-            Trust::FirstUse | Trust::Remembered(_) | Trust::Pinned(_) => key,
-        };
+        let verifier = verifier(&config.trust, &name, key);
         let known = KnownSigner { signer, verifier };
         match known.has_signed(&self.held) {
             true => Ok((known, self.held.clone())),

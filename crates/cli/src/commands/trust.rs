@@ -1,0 +1,187 @@
+//! `namecast trust`: schemas, which say which key may sign which name.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use namecast_apps::trust::schema::{Limits, Match, Schema};
+use namecast_apps::trust::template;
+use namecast_command::report::{print, print_bytes, print_line};
+use namecast_packet::{Component, Name};
+use serde_json::{Value, json};
+
+/// `namecast trust`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  namecast trust template /site > site.trust                  rules for streams of /site and of names below
+  namecast trust compile site.trust                           check the rules
+  namecast trust compile site.trust --output site.lvs         write them as python-ndn and ndnd read them
+  namecast trust check /site/cam/catalogue/v=1/seg=0 /site/cam/KEY/1/site/v=1 --schema site.trust
+                                                              may this certificate's key sign this name?")]
+pub struct Trust {
+    /// What to do.
+    #[command(subcommand)]
+    pub what: TrustWhat,
+}
+
+/// What to do with schemas.
+#[derive(Debug, Subcommand)]
+pub enum TrustWhat {
+    /// Print rules for streams under a name, to begin with.
+    Template {
+        /// Name whose key is the anchor.
+        name: Name,
+    },
+    /// Compile a schema in Light VerSec text, and show what it holds.
+    Compile {
+        /// The schema: text, or a compiled one to check.
+        file: PathBuf,
+        /// Write the compiled schema to this file; '-' for standard output.
+        #[arg(short, long, value_name = "FILE|-")]
+        output: Option<PathBuf>,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check whether a key may sign a name. Exits with status 1 if it may not.
+    Check {
+        /// Name of the packet.
+        name: Name,
+        /// Name of the key's certificate, whole: /…/KEY/ID/ISSUER/VERSION.
+        #[arg(value_name = "KEY-NAME")]
+        key: Name,
+        /// The schema, as text or compiled.
+        #[arg(long, value_name = "FILE")]
+        schema: PathBuf,
+        /// Print one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Does what is asked for.
+pub(super) fn run(arguments: Trust) -> anyhow::Result<()> {
+    match arguments.what {
+        TrustWhat::Template { name } => print(template::streams(&name)),
+        TrustWhat::Compile { file, output, json } => compile(&file, output.as_deref(), json),
+        TrustWhat::Check {
+            name,
+            key,
+            schema,
+            json,
+        } => check(&name, &key, &read(&schema)?, json),
+    }
+}
+
+/// Reads a schema, as text or compiled.
+fn read(path: &Path) -> anyhow::Result<Schema> {
+    let shown = path.display();
+    let octets = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
+    let limits = Limits::default();
+    // No text begins with the letter of the version, as the name of a rule begins with '#'.
+    if octets.first() == Some(&b'a') {
+        let schema = Schema::decode(&octets.into(), &limits);
+        return schema.with_context(|| format!("{shown} is no compiled schema"));
+    }
+    let text = String::from_utf8(octets);
+    let text = text.with_context(|| format!("{shown} is neither text nor a compiled schema"))?;
+    Schema::compile(&text, &limits).with_context(|| format!("cannot compile {shown}"))
+}
+
+fn compile(file: &Path, output: Option<&Path>, json: bool) -> anyhow::Result<()> {
+    let schema = read(file)?;
+    let octets = schema.encode();
+    match output {
+        Some(path) if path == Path::new("-") => return print_bytes(&octets),
+        Some(path) => std::fs::write(path, &octets)
+            .with_context(|| format!("cannot write {}", path.display()))?,
+        None => {}
+    }
+    if json {
+        let object = json!({
+            "rules": schema.rules(),
+            "anchors": schema.anchors(),
+            "nodes": schema.node_count(),
+            "bytes": octets.len(),
+        });
+        return print_line(serde_json::to_string_pretty(&object)?);
+    }
+    print_line(format_args!(
+        "{}: {} rules, {} nodes, {} bytes compiled; anchors: {}",
+        file.display(),
+        schema.rules().len(),
+        schema.node_count(),
+        octets.len(),
+        listed(&schema.anchors())
+    ))
+}
+
+fn check(name: &Name, key: &Name, schema: &Schema, json: bool) -> anyhow::Result<()> {
+    let permission = schema.check(name, key)?;
+    if json {
+        let packet = permission.as_ref().map(|permission| &permission.packet);
+        let object = json!({
+            "allowed": permission.is_some(),
+            "rules": packet.map(|packet| &packet.rules),
+            "patterns": packet.map(patterns),
+            "signer_rules": permission.as_ref().map(|permission| &permission.signer),
+        });
+        print_line(serde_json::to_string_pretty(&object)?)?;
+    }
+    let Some(permission) = permission else {
+        let rules = |name: &Name| -> anyhow::Result<String> {
+            let matches = schema.matches(name)?;
+            let rules: Vec<_> = matches.into_iter().flat_map(|it| it.rules).collect();
+            Ok(listed(&rules))
+        };
+        bail!(
+            "the schema does not allow {key} to sign {name}: the name matches {}, the key {}",
+            rules(name)?,
+            rules(key)?
+        );
+    };
+    if json {
+        return Ok(());
+    }
+    print_line(format_args!(
+        "allowed: {} matches {}, {} matches {}",
+        name,
+        listed(&permission.packet.rules),
+        key,
+        listed(&permission.signer)
+    ))
+}
+
+fn listed(rules: &[&str]) -> String {
+    match rules {
+        [] => "no rule".to_owned(),
+        _ => rules.join(", "),
+    }
+}
+
+/// Named patterns and the components that they stand for.
+fn patterns(packet: &Match<'_>) -> Value {
+    let values = packet.values.iter().map(|(pattern, value)| {
+        let name = Name::root().builder();
+        let written = match value_of(value) {
+            Some(component) => name.component(component).finish().to_string(),
+            None => String::new(),
+        };
+        (
+            (*pattern).to_owned(),
+            Value::String(written.trim_start_matches('/').to_owned()),
+        )
+    });
+    Value::Object(values.collect())
+}
+
+/// The component that an element holds.
+fn value_of(element: &[u8]) -> Option<Component<'_>> {
+    let mut reader = namecast_packet::tlv::Reader::new(element);
+    let field = reader.element("Name component").ok()??;
+    Some(Component {
+        kind: u16::try_from(field.element_type).ok()?,
+        value: &element[field.value],
+    })
+}

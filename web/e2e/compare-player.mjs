@@ -20,6 +20,8 @@ const START = 60_000;
 const SETTLE = 5_000;
 /** A gap between two pictures that people notice, in milliseconds. */
 const FREEZE = 200;
+/** Place of the page's player in a window of 1280 × 900: scaling a picture costs more than decoding it, so hls.js gets the same one. */
+const PLACE = "position: fixed; left: 24px; top: 64px; width: 1232px; height: 693px; background: #050807";
 /** Length of the film, in seconds, which is published over and over. */
 const FILM = 20;
 
@@ -73,17 +75,17 @@ async function openHls(page, node) {
   // As a script of its own it would be refused: the node allows the page's only.
   await page.evaluate(await readFile(HLS, "utf8"));
   await page.evaluate(
-    ({ playlist, muted }) => {
+    ({ playlist, muted, place }) => {
       const video = document.createElement("video");
       video.muted = muted;
-      video.style = "width: 1280px; height: 720px";
+      video.style = place;
       document.body.append(video);
       const hls = new globalThis.Hls({ liveSyncDurationCount: 1 });
       hls.loadSource(playlist);
       hls.attachMedia(video);
       hls.on(globalThis.Hls.Events.MANIFEST_PARSED, () => video.play());
     },
-    { playlist: `${node.url}hls/show/index.m3u8`, muted: !options.sound },
+    { playlist: `${node.url}hls/show/index.m3u8`, muted: !options.sound, place: PLACE },
   );
   await page.waitForFunction(() => document.querySelector("video").currentTime > 1, undefined, { timeout: START });
 }

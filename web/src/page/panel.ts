@@ -126,6 +126,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["Buffer", milliseconds(summary.buffer), "How long what is here would last"],
     ["Frames shown", count(video.shown), "Frames shown since the page was opened"],
     ["Playout delay", playoutText(summary), "The chosen delay, or more where 95 % of the pictures and sound of the last 10 s needed more to be decoded in time", summary.playout.isCapped ? "warn" : ""],
+    ["Machine", overloadText(summary), "Whether this machine has time for what it plays, and by how much the player woke up late in the last second", summary.overload.level === "none" ? "" : "warn"],
     ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were not shown, as a newer one was due"],
     ["Freezes", count(video.freezes), "Gaps of more than 200 ms between two frames shown, since the page was opened", video.freezes > 0 ? "warn" : ""],
     ["Decoder errors", count(video.decoderErrors), "Times that the browser's decoder failed and was replaced", video.decoderErrors > 0 ? "warn" : ""],
@@ -136,6 +137,11 @@ function playbackFigures(summary: Summary): Figure[] {
 
 function playoutText({ playout }: Summary): string {
   return `${milliseconds(playout.target)}${playout.isCapped ? `, as much as there is; ${milliseconds(playout.needed)} needed` : ""}`;
+}
+
+function overloadText({ overload }: Summary): string {
+  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality" };
+  return `${words[overload.level]}, ${milliseconds(overload.delay)} late`;
 }
 
 function qualityText({ rung, requestedRung }: Summary): string {

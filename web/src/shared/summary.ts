@@ -62,6 +62,7 @@ export interface Summary {
   /** The playout target that was chosen. */
   target: number;
   playout: PlayoutSummary;
+  overload: OverloadSummary;
   /** What the reordering of pictures adds to the target: 0 without B-frames. */
   reorder: number;
   rtt: number | null;
@@ -110,6 +111,14 @@ export interface PlayoutSummary {
   needed: number;
   /** Whether that is more than the player waits for. */
   isCapped: boolean;
+}
+
+/** Whether this machine has time for what is played. */
+export interface OverloadSummary {
+  /** What is given up: the instruments' rate, then quality. */
+  level: "none" | "instruments" | "quality";
+  /** Mean time by which the worker woke up late in the last second, in milliseconds. */
+  delay: number;
 }
 
 /** What the path carries, and what of it is used. Rates are in bit/s. */

@@ -10,6 +10,7 @@ import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
 import { PlayoutTarget, type Timed } from "./playout-target.ts";
+import { Overload } from "./overload.ts";
 import { Pump } from "./pump.ts";
 import type { Catalogue, DiscontinuityRecord, FrameRecord, RegistrationEvent, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
@@ -31,6 +32,8 @@ const SUMMARY_INTERVAL = 250;
 const RECENT = 40;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MAX_LAG = 300;
+/** Figures are made in every fourth interval only while the machine is busy. */
+const BUSY_INTERVALS = 4;
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
@@ -66,6 +69,12 @@ export class Session {
   #target: number;
   /** The target in use. */
   readonly #playout: PlayoutTarget;
+  readonly #overload = new Overload();
+  /** The rung that was asked for. */
+  #wish: string;
+  /** What the core chooses the rung by. */
+  #rungInUse: string;
+  #ticks = 0;
   /** What the picture waits for the sound, in milliseconds. */
   #held = 0;
   /** What the past is played later than the core thinks, in milliseconds. */
@@ -92,11 +101,17 @@ export class Session {
     this.#target = start.options.target ?? DEFAULT_TARGET;
     this.#playout = new PlayoutTarget(this.#target);
     this.#playout.restart(performance.now());
+    this.#wish = start.options.rung ?? "auto";
+    this.#rungInUse = this.#wish;
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
-    this.#pump = new Pump(this.#tab, (record) => this.#handleRecord(record));
+    this.#pump = new Pump(
+      this.#tab,
+      (record) => this.#handleRecord(record),
+      (late) => this.#handleWake(late),
+    );
     this.#video = new Video(screen, start.visible, {
       ...this.#decoderHost("video"),
       decoderReplaced: (kind) => this.#step(`The video decoder is slow: replaced at the next key frame (${kind})`),
@@ -167,7 +182,8 @@ export class Session {
         this.#setTarget(command.target);
         break;
       case "rung":
-        this.#tab.setRung(command.rung, performance.now());
+        this.#wish = command.rung;
+        this.#chooseRung();
         break;
       case "seek":
         this.#seek(command.number, command.to);
@@ -269,6 +285,8 @@ export class Session {
       rendered: (position: number) => {
         this.#tab.rendered(number, position, performance.now());
         if (stream === "video" && this.#firstFrame === null) {
+          // Decoder, page and core are slow while they start.
+          this.#playout.restart(performance.now());
           this.#firstFrame = performance.timeOrigin + performance.now() - this.#start.openedAt;
           this.#step(`First picture ${this.#firstFrame.toFixed(0)} ms after opening the page`);
         }
@@ -309,8 +327,39 @@ export class Session {
 
   #handleFrame(octets: Uint8Array): void {
     if (this.#face !== undefined) {
+      const { overdue } = this.#pump;
+      if (overdue > 0) {
+        // The thread was busy, or had no processor: the packet may have waited as long.
+        this.#handleWake(overdue);
+      }
       this.#tab.handleFrame(this.#face, octets, performance.now());
       this.#pump.soon();
+    }
+  }
+
+  #handleWake(late: number): void {
+    const now = performance.now();
+    this.#overload.handleWake(now, late);
+    this.#tab.setWakeDelay(this.#overload.wakeDelay(now));
+  }
+
+  /** Gives up, or takes back, what the machine has no time for. */
+  #watchOverload(now: number): void {
+    this.#overload.handleDecoder(this.#video.decoderAge(now));
+    if (this.#overload.update(now)) {
+      const { level } = this.#overload;
+      this.#step({ none: "This machine has time again", instruments: "This machine is busy: fewer figures", quality: "This machine is busy: lowest quality" }[level]);
+      this.#chooseRung();
+    }
+  }
+
+  /** What was asked for, unless that is left to the player and the machine has no time for more than the lowest. */
+  #chooseRung(): void {
+    const isLow = this.#overload.level === "quality" && this.#wish === "auto";
+    const rung = isLow ? "lowest" : this.#wish;
+    if (rung !== this.#rungInUse) {
+      this.#rungInUse = rung;
+      this.#tab.setRung(rung, performance.now());
     }
   }
 
@@ -529,8 +578,12 @@ export class Session {
     }
     this.#travel.tick(performance.now());
     this.#adaptPlayout(performance.now());
+    this.#watchOverload(performance.now());
     this.#notice("publisher", this.#whyNothing(phase));
-    this.#summarise(phase);
+    this.#ticks += 1;
+    if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
+      this.#summarise(phase);
+    }
     const shown = this.#video.display.takeShown();
     if (shown.length > 0) {
       this.#report({ type: "shown", shown });
@@ -549,7 +602,7 @@ export class Session {
     if (phase !== "waiting") {
       return "";
     }
-    return whyWaiting(this.#figures, this.#nacked);
+    return whyWaiting(this.#figures, this.#nacked, this.#overload.level !== "none");
   }
 
   #summary(phase: Phase): Summary {
@@ -572,6 +625,7 @@ export class Session {
       buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
       playout: { target: this.#playout.current, needed: this.#playout.needed, isCapped: this.#playout.isCapped },
+      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(performance.now()) },
       reorder: figures.reorder_ms ?? 0,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,

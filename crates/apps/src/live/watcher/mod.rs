@@ -295,12 +295,6 @@ impl Watcher {
         }
     }
 
-    /// Returns whether there is nothing to find out at the moment.
-    fn is_steady(&self) -> bool {
-        let is_playing = self.travel.is_away() || self.streams.have_started();
-        self.catalogues.is_announced() && !self.streams.is_starved() && is_playing
-    }
-
     fn wheel(&self, now: Instant, client: ClientId) -> steering::Wheel<'_> {
         steering::Wheel {
             factory: self.factory(now),

@@ -355,7 +355,7 @@ export class NamecastPlayer extends HTMLElement {
     this.#emit("play");
     this.#emit("waiting");
     this.#showStart();
-    this.#picture.resume();
+    this.#picture.play();
     if (this.#worker === undefined) {
       await this.#start(this.#base);
     } else {
@@ -485,6 +485,7 @@ export class NamecastPlayer extends HTMLElement {
         this.#remember(report.name, report.key);
         break;
       case "size":
+        this.#picture.play();
         this.#size = { width: report.width, height: report.height };
         this.style.setProperty("--ratio", String(report.width / report.height));
         this.#emit("resize");

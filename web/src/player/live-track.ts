@@ -8,8 +8,8 @@ declare class MediaStreamTrackGenerator extends MediaStreamTrack {
 export interface LiveTrack {
   /** Takes frames; may be given to a worker. */
   readonly writable: WritableStream<VideoFrame>;
-  /** Has the `<video>` play, should something have paused it. */
-  resume(): Promise<void>;
+  /** Has the `<video>` play the track, also after something paused it. */
+  play(): void;
   /** Ends it; the `<video>` is free for something else. */
   close(): void;
 }
@@ -21,14 +21,25 @@ export function openLiveTrack(film: HTMLVideoElement): LiveTrack | undefined {
   }
   const track = new MediaStreamTrackGenerator({ kind: "video" });
   film.muted = true;
-  film.srcObject = new MediaStream([track]);
-  // It starts with its first frame; a player that is taken off its page before has nothing to show.
-  const resume = (): Promise<void> => film.play().catch(() => undefined);
-  void resume();
+  let isOpen = true;
+  const play = (): void => {
+    if (isOpen) {
+      film.srcObject ??= new MediaStream([track]);
+      // It starts with its first frame; a player that is taken off its page before has nothing to show.
+      film.play().catch(() => undefined);
+    }
+  };
+  // A `<video>` without a frame would delay the page's event `load`, for ever where nothing comes.
+  if (document.readyState === "complete") {
+    play();
+  } else {
+    addEventListener("load", play, { once: true });
+  }
   return {
     writable: track.writable,
-    resume,
+    play,
     close: () => {
+      isOpen = false;
       track.stop();
       film.srcObject = null;
     },

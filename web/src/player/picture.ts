@@ -32,9 +32,9 @@ export class Picture {
     return this.#track?.writable ?? this.#canvas.transferControlToOffscreen();
   }
 
-  /** Has the film play, should something have paused it. */
-  resume(): void {
-    void this.#track?.resume();
+  /** Has the film play, as there is a frame, or as something may have paused it. */
+  play(): void {
+    this.#track?.play();
   }
 
   /** Keeps the last picture. */

@@ -107,6 +107,10 @@ class FakeTab implements TabPort {
     // Nothing is fetched.
   }
 
+  setWakeDelay(): void {
+    // There is no path whose delays it could be taken for.
+  }
+
   setTarget(milliseconds: number): void {
     this.#target = milliseconds;
   }

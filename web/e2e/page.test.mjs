@@ -177,7 +177,9 @@ describe("the demo's page", () => {
         const frames = (await player.shown()).slice(-10);
         return frames.reduce((sum, { dueAt, capturedAt }) => sum + dueAt - capturedAt, 0) / frames.length;
       };
-      const at = [await delay()];
+      // A busy machine may need more than the knob says, and takes that back by 5 % a second.
+      const beyond = async () => (await player.stats()).playout.target - (await player.stats()).target;
+      const at = [(await delay()) - (await beyond())];
       for (const target of [400, 100]) {
         await player.page.evaluate((target) => {
           const knob = document.getElementById("target");
@@ -186,7 +188,9 @@ describe("the demo's page", () => {
         }, target);
         const moved = await player.untilStats("the target", (stats) => stats.target === target);
         await player.untilStats("frames after it", ({ video }) => video.shown > moved.video.shown + ENOUGH);
-        at.push(await delay());
+        const { target: chosen, playout } = await player.stats();
+        assert.ok(playout.target >= chosen && playout.target >= Math.min(playout.needed, 1_500) - 1, "playout waits for what is needed");
+        at.push((await delay()) - (await beyond()));
       }
       assert.ok(Math.abs(at[1] - at[0] - 300) < 60, `the knob went up by 300 ms, playback by ${at[1] - at[0]} ms`);
       assert.ok(Math.abs(at[2] - at[1] + 300) < 60, `the knob went down by 300 ms, playback by ${at[2] - at[1]} ms`);
@@ -205,7 +209,7 @@ describe("the demo's page", () => {
       assert.equal(low.rung, low.rungs.at(-1).name);
       await player.page.selectOption("#rung", highest);
       await player.untilStats("the other rung", ({ rung }) => rung === highest);
-      const width = await player.page.waitForFunction((width) => document.getElementById("picture").width === width, low.rungs[0].width);
+      const width = await player.page.waitForFunction((width) => globalThis.screenOf().width === width, low.rungs[0].width);
       assert.ok(width);
       await player.untilCaptured(Date.now() - 20_000);
       assert.equal(await player.damaged(), 0, "every picture has a valid clock");
@@ -371,6 +375,26 @@ describe("the demo's page", () => {
     );
   });
 
+  test("shows what is drawn on a canvas in a window of its own", async () => {
+    await withPage(
+      "?screen=canvas",
+      async (player) => {
+        const { page } = player;
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("pip") !== null);
+        await player.untilCaptured(0);
+        assert.equal(await page.evaluate(() => globalThis.screenOf().element.id), "picture");
+        await page.mouse.move(400, 300);
+        await page.click("#pip");
+        await page.waitForFunction(() => document.pictureInPictureElement?.id === "player");
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video").videoWidth > 0);
+        await page.evaluate(() => document.exitPictureInPicture());
+        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video") === null);
+        assert.equal(await player.damaged(), 0, "every picture has a valid clock");
+      },
+      { view: "watch" },
+    );
+  });
+
   test("shows all of the picture in full screen, and in a window of its own", async () => {
     await withPage(
       "",
@@ -382,17 +406,17 @@ describe("the demo's page", () => {
         await page.waitForFunction(() => document.fullscreenElement !== null);
         const { frame, screen, fit } = await page.evaluate(() => {
           const { width, height } = document.getElementById("player").shadowRoot.getElementById("frame").getBoundingClientRect();
-          return { frame: [width, height], screen: [innerWidth, innerHeight], fit: getComputedStyle(document.getElementById("picture")).objectFit };
+          return { frame: [width, height], screen: [innerWidth, innerHeight], fit: getComputedStyle(globalThis.screenOf().element).objectFit };
         });
         assert.deepEqual([frame, fit], [screen, "contain"]);
         await page.evaluate(() => document.exitFullscreen());
         await page.setViewportSize({ width: 1280, height: 900 });
         await page.mouse.move(400, 300);
         await page.click("#pip");
-        await page.waitForFunction(() => document.pictureInPictureElement?.id === "player");
-        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video").videoWidth > 0);
+        await page.waitForFunction(() => document.pictureInPictureElement === globalThis.screenOf().element);
+        assert.equal(await page.evaluate(() => globalThis.screenOf().element.id), "film");
         await page.evaluate(() => document.exitPictureInPicture());
-        await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#frame > video") === null);
+        await page.waitForFunction(() => document.pictureInPictureElement === null);
       },
       { view: "watch" },
     );

@@ -109,10 +109,11 @@ describe("Meter", () => {
 
 describe("figures", () => {
   test("say who is the cause when no more frames come", () => {
-    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0)).toMatch("carries too little");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 7 }, 7)).toMatch("interrupted");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 8 }, 7)).toMatch("publisher is gone");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "unconfirmed" }, 0)).toMatch("publisher is gone");
+    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0, false)).toMatch("carries too little");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 7 }, 7, false)).toMatch("interrupted");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 8 }, 7, false)).toMatch("publisher is gone");
+    expect(whyWaiting({ picture: "nothing arrives", liveness: "unconfirmed" }, 0, false)).toMatch("publisher is gone");
+    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0, true)).toMatch("device is too busy");
   });
 
   test("shares are of all samples that should have come", () => {

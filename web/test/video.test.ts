@@ -12,6 +12,14 @@ const REORDER_DELAY = (4 - 1 + DEPTH) * PERIOD;
 
 /** A decoder that gives each frame back a moment later; those that are reordered in their order, once `DEPTH` others have come. */
 class Decoder {
+  /** How long a picture takes, in milliseconds. */
+  static takes = 1;
+  static kinds: string[] = [];
+
+  static isConfigSupported(): Promise<object> {
+    return Promise.resolve({ supported: true });
+  }
+
   state = "unconfigured";
   readonly #output: (image: object) => void;
   #held: number[] = [];
@@ -21,7 +29,8 @@ class Decoder {
     this.#output = output;
   }
 
-  configure({ codec }: { codec: string }): void {
+  configure({ codec, hardwareAcceleration }: { codec: string; hardwareAcceleration: string }): void {
+    Decoder.kinds.push(hardwareAcceleration);
     this.state = "configured";
     // What is still held is lost.
     this.#held = [];
@@ -33,6 +42,10 @@ class Decoder {
     this.#give(this.#depth);
   }
 
+  close(): void {
+    this.state = "closed";
+  }
+
   flush(): Promise<void> {
     this.#give(0);
     return Promise.resolve();
@@ -41,15 +54,23 @@ class Decoder {
   #give(kept: number): void {
     this.#held.sort((one, other) => one - other);
     for (const timestamp of this.#held.splice(0, this.#held.length - kept)) {
-      setTimeout(() => this.#output({ timestamp, displayWidth: 640, displayHeight: 360, close: () => undefined }), 1);
+      setTimeout(() => this.#output({ timestamp, displayWidth: 640, displayHeight: 360, close: () => undefined }), Decoder.takes);
     }
   }
 }
 
 let drawn: number[];
 
+/** By how much frames could be shown after their time. */
+let ready: number[];
+let kinds: string[];
+
 beforeEach(() => {
   drawn = [];
+  ready = [];
+  kinds = [];
+  Decoder.takes = 1;
+  Decoder.kinds = [];
   vi.useFakeTimers();
   vi.stubGlobal("VideoDecoder", Decoder);
   vi.stubGlobal("EncodedVideoChunk", Object);
@@ -61,8 +82,8 @@ afterEach(() => {
 });
 
 function video(): Video {
-  const canvas = { getContext: () => ({ drawImage: () => undefined }) } as unknown as OffscreenCanvas;
-  return new Video(canvas, true, {
+  const screen = { show: () => undefined, clear: () => undefined };
+  return new Video(screen, true, {
     rung: (name) => ({
       name,
       codec_string: "vp8",
@@ -72,7 +93,9 @@ function video(): Video {
     }),
     decoded: () => undefined,
     rendered: (position) => drawn.push(position),
+    ready: (late) => ready.push(late),
     decoderLost: () => undefined,
+    decoderReplaced: (kind) => kinds.push(kind),
     unsupported: () => undefined,
     resized: () => undefined,
     jumpedLate: () => undefined,
@@ -161,4 +184,67 @@ test("what is here is measured to the last picture shown, not the last that came
   const begins = performance.now() + 200;
   pyramid(0, begins).forEach((record) => playing.handleFrame(record));
   expect(playing.buffered).toBeCloseTo(200 + 8 * PERIOD, 3);
+});
+
+/** `count` frames at 25 a second, which come 80 ms before their time, with a key frame every 100. */
+async function playLive(playing: Video, first: number, count: number): Promise<void> {
+  for (let number = first; number < first + count; number += 1) {
+    playing.handleFrame(frame(number, performance.now() + 80));
+    await vi.advanceTimersByTimeAsync(PERIOD);
+  }
+}
+
+test.each([150, 350, 1_000])("every picture of a decoder that is %i ms late is shown", async (takes) => {
+  Decoder.takes = takes;
+  const playing = video();
+  await playLive(playing, 0, 100);
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(drawn).toEqual(numbers(100));
+  expect(ready).toEqual(Array.from({ length: 100 }, () => takes - 80));
+});
+
+// Two seconds of frames are fed. When all have come out, the next key frame is 200.
+test("a decoder that falls behind catches up and goes on at a key frame, and all its pictures are shown", async () => {
+  Decoder.takes = 3_000;
+  const playing = video();
+  await playLive(playing, 0, 350);
+  await vi.advanceTimersByTimeAsync(3_000);
+  expect(drawn).toEqual([...numbers(51), ...numbers(51).map((number) => 200 + number)]);
+  expect(playing.summary().decoderErrors).toBe(0);
+});
+
+test("a decoder that gives nothing back is replaced", async () => {
+  Decoder.takes = 1e9;
+  const playing = video();
+  await playLive(playing, 0, 140);
+  expect(playing.summary().decoderErrors).toBe(1);
+  Decoder.takes = 1;
+  await playLive(playing, 200, 10);
+  expect(drawn).toEqual([200, 201, 202, 203, 204, 205, 206, 207, 208, 209].slice(0, drawn.length));
+  expect(drawn.length).toBeGreaterThanOrEqual(8);
+});
+
+test("more playout time than decoded frames may wait for loses none", async () => {
+  const playing = video();
+  for (let number = 0; number < 60; number += 1) {
+    playing.handleFrame(frame(number, performance.now() + 1_500));
+    await vi.advanceTimersByTimeAsync(PERIOD);
+    expect(playing.display.queued).toBeLessThanOrEqual(13);
+  }
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(drawn).toEqual(numbers(60));
+});
+
+test("a decoder that is late for three seconds gives way to the other kind at a key frame, once", async () => {
+  Decoder.takes = 200;
+  const playing = video();
+  await playLive(playing, 0, 60);
+  expect(kinds).toEqual([]);
+  await playLive(playing, 60, 30);
+  expect(kinds).toEqual(["prefer-software"]);
+  expect(Decoder.kinds).toEqual(["no-preference"]);
+  await playLive(playing, 90, 200);
+  expect(Decoder.kinds).toEqual(["no-preference", "prefer-software"]);
+  await vi.advanceTimersByTimeAsync(500);
+  expect(drawn).toEqual(numbers(290));
 });

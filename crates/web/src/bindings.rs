@@ -127,6 +127,13 @@ impl Tab {
         Ok(self.0.set_target(from_ms(now), milliseconds)?)
     }
 
+    /// Sets by how many milliseconds packets are handled after they arrive, as this machine is busy.
+    #[wasm_bindgen(js_name = setWakeDelay)]
+    pub fn set_wake_delay(&mut self, milliseconds: f64) {
+        self.0
+            .set_wake_delay(Duration::from_nanos(from_ms(milliseconds).as_nanos()));
+    }
+
     /// Chooses another rung.
     #[wasm_bindgen(js_name = setRung)]
     pub fn set_rung(&mut self, name: &str, now: f64) {

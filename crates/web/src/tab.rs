@@ -278,6 +278,11 @@ impl Tab {
         Ok(())
     }
 
+    /// Sets by how much packets are handled after they arrive, as this machine is busy.
+    pub const fn set_wake_delay(&mut self, delay: Duration) {
+        self.watcher.set_wake_delay(delay);
+    }
+
     /// Chooses another rung: its name, `highest` or `lowest`.
     pub fn set_rung(&mut self, now: Instant, name: &str) {
         self.watcher.set_rung(now, rung_choice(Some(name)));

@@ -64,22 +64,31 @@ export async function startBrowser(home, moreFlags = []) {
 
 const CLOCK = (await readFile(path.join(import.meta.dirname, "clock.js"), "utf8")).replaceAll(/^export /gm, "");
 
-/** What runs in the page: reads the clock off the canvas each time the browser paints. */
+/** The element that shows the picture: a `<video>` where the browser plays decoded frames in one, else the canvas. */
+const SCREEN = `globalThis.screenOf = () => {
+  const film = document.getElementById("film");
+  const shown = film !== null && !film.hidden ? film : document.getElementById("picture");
+  return { element: shown, width: shown.videoWidth ?? shown.width, height: shown.videoHeight ?? shown.height };
+};`;
+
+/** What runs in the page: reads the clock off the picture each time the browser paints. */
 const SAMPLER = `(() => {
   ${CLOCK}
+  ${SCREEN}
   const samples = [];
   let damaged = 0;
   const reader = new OffscreenCanvas(16, 16);
   const context = reader.getContext("2d", { willReadFrequently: true });
   function sample() {
-    const picture = document.getElementById("picture");
-    const { width, height } = picture;
+    const picture = screenOf();
+    const { element, width } = picture;
     const rows = clockHeight(width);
+    if (rows === 0) return null;
     if (reader.width !== width || reader.height !== rows) {
       reader.width = width;
       reader.height = rows;
     }
-    context.drawImage(picture, 0, 0, width, rows, 0, 0, width, rows);
+    context.drawImage(element, 0, 0, width, rows, 0, 0, width, rows);
     const now = performance.timeOrigin + performance.now();
     const image = context.getImageData(0, 0, width, rows);
     const clock = readClock(image);
@@ -98,7 +107,7 @@ const SAMPLER = `(() => {
   const flashContext = flashReader.getContext("2d", { willReadFrequently: true });
   function flash(picture) {
     const { x, y, side } = flashArea(picture.width, picture.height);
-    flashContext.drawImage(picture, x, y, side, side, 0, 0, 8, 8);
+    flashContext.drawImage(picture.element, x, y, side, side, 0, 0, 8, 8);
     return flashContext.getImageData(4, 4, 1, 1).data[0] > 128;
   }
   function loop() {
@@ -149,12 +158,12 @@ export class Player {
     return this.page.evaluate(() => globalThis.namecast.steps.map(({ text }) => text));
   }
 
-  /** Frames that the worker drew. */
+  /** Frames that the worker showed. */
   shown() {
     return this.page.evaluate(() => globalThis.namecast.shown);
   }
 
-  /** Clocks read off the canvas since the page was opened, each once. */
+  /** Clocks read off the picture since the page was opened, each once. */
   samples() {
     return this.page.evaluate(() => globalThis.sampler.samples);
   }
@@ -168,7 +177,7 @@ export class Player {
    * Goes to a time of capture (ms since 1970), or with null to live, and waits for the first picture from there.
    *
    * @returns how long that took by the page's own clock, the time that is burned into the picture, and what the worker says
-   *   of the first frame it drew from there
+   *   of the first frame it showed from there
    */
   async jump(to) {
     const seen = await this.page.evaluate(async (to) => {
@@ -198,7 +207,7 @@ export class Player {
   async picture() {
     const image = await this.page.evaluate(() => {
       const context = new OffscreenCanvas(320, 180).getContext("2d");
-      context.drawImage(document.getElementById("picture"), 0, 0, 320, 180);
+      context.drawImage(globalThis.screenOf().element, 0, 0, 320, 180);
       const { width, height, data } = context.getImageData(0, 0, 320, 180);
       return { width, height, data: [...data] };
     });
@@ -228,7 +237,7 @@ export class Player {
     throw new Error(`the page did not come to: ${what}\n${story}`);
   }
 
-  /** Waits until the worker drew a frame for which `check` holds. */
+  /** Waits until the worker showed a frame for which `check` holds. */
   async untilShown(what, check) {
     for (const deadline = Date.now() + TIMEOUT; Date.now() < deadline; ) {
       if ((await this.shown()).some(check)) {
@@ -240,7 +249,7 @@ export class Player {
   }
 
   /**
-   * Waits until the canvas shows a picture captured after `time` (ms since 1970), by its own clock.
+   * Waits until the page shows a picture captured after `time` (ms since 1970), by its own clock.
    *
    * @returns the clock
    */
@@ -255,7 +264,7 @@ export class Player {
       await this.page.waitForTimeout(20);
     }
     const story = JSON.stringify({ clock, steps: await this.steps(), notices: await this.notices(), stats: await this.stats() }, null, 1);
-    throw new Error(`the canvas never showed a picture captured after ${time}\n${story}`);
+    throw new Error(`the page never showed a picture captured after ${time}\n${story}`);
   }
 
   close() {

@@ -119,18 +119,29 @@ function playbackFigures(summary: Summary): Figure[] {
   const sound = { off: "off", none: "none published", unsupported: "not supported", starting: "starting", playing: "on", silent: "silent" };
   const offset = audio.offset === null ? "" : ` (${audio.offset >= 0 ? "+" : "−"}${Math.abs(audio.offset).toFixed(0)} ms to picture)`;
   return [
-    ["First picture after", milliseconds(summary.firstFrame), "From opening the page to the first frame on the canvas"],
+    ["First picture after", milliseconds(summary.firstFrame), "From opening the page to the first frame shown"],
     ["Joined in", milliseconds(summary.join), "From the first Interest to the first complete key frame"],
     ["Bitrate", bitrate(summary.bitrate), "Picture and sound that arrive, without headers and parity"],
     ["Quality", qualityText(summary), "The bitrate chosen of those that are published"],
     ["Buffer", milliseconds(summary.buffer), "How long what is here would last"],
-    ["Frames shown", count(video.shown), "Frames that went to the canvas since the page was opened"],
-    ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were here in time, but decoded after their time or due with a newer one"],
+    ["Frames shown", count(video.shown), "Frames shown since the page was opened"],
+    ["Playout delay", playoutText(summary), "The chosen delay, or more where 95 % of the pictures and sound of the last 10 s needed more to be decoded in time", summary.playout.isCapped ? "warn" : ""],
+    ["Machine", overloadText(summary), "Whether this machine has time for what it plays, and by how much the player woke up late in the last second", summary.overload.level === "none" ? "" : "warn"],
+    ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were not shown, as a newer one was due"],
     ["Freezes", count(video.freezes), "Gaps of more than 200 ms between two frames shown, since the page was opened", video.freezes > 0 ? "warn" : ""],
     ["Decoder errors", count(video.decoderErrors), "Times that the browser's decoder failed and was replaced", video.decoderErrors > 0 ? "warn" : ""],
     ["Sound", sound[audio.state] + offset, "Whether sound plays, and by how much it is heard after its picture"],
     ["Held back for sound", milliseconds(audio.delay), "By how much the picture waits, as the audio device needs it"],
   ];
+}
+
+function playoutText({ playout }: Summary): string {
+  return `${milliseconds(playout.target)}${playout.isCapped ? `, as much as there is; ${milliseconds(playout.needed)} needed` : ""}`;
+}
+
+function overloadText({ overload }: Summary): string {
+  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality" };
+  return `${words[overload.level]}, ${milliseconds(overload.delay)} late`;
 }
 
 function qualityText({ rung, requestedRung }: Summary): string {

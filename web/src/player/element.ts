@@ -3,9 +3,11 @@ import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
 import type { NodeInfo } from "../shared/node.ts";
 import type { Phase, Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
+import { MediaKeys } from "./media-keys.ts";
 import { missing } from "./missing.ts";
 import { readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
+import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import { Sound } from "./sound.ts";
@@ -51,7 +53,7 @@ export class NamecastPlayer extends HTMLElement {
   openedAt = performance.timeOrigin + performance.now();
 
   readonly #frame: HTMLElement;
-  #canvas: HTMLCanvasElement;
+  readonly #picture: Picture;
   readonly #film: HTMLVideoElement;
   readonly #message: HTMLElement;
   readonly #captions: HTMLElement;
@@ -62,6 +64,7 @@ export class NamecastPlayer extends HTMLElement {
   readonly #pip: PipWindow;
   readonly sound = new Sound();
   #worker: Worker | undefined;
+  readonly #mediaKeys = new MediaKeys(this);
   #options: Options = {};
   #base: URL | undefined;
   #notices = new Map<NoticeTopic, string>();
@@ -77,6 +80,7 @@ export class NamecastPlayer extends HTMLElement {
   #seeks = 0;
   #resumeAt: number | null = null;
   #quality = "auto";
+  #name = "";
   #hasControls = false;
   #hasCaptions = false;
   #showsCaptions = true;
@@ -98,13 +102,10 @@ export class NamecastPlayer extends HTMLElement {
     this.#message = part("message");
     this.#captions = part("captions");
     const slot = root.querySelector("slot") as HTMLSlotElement;
-    this.#canvas = this.querySelector<HTMLCanvasElement>("canvas[slot=picture]") ?? picture(slot, "canvas");
-    this.#film = this.querySelector<HTMLVideoElement>("video[slot=picture]") ?? picture(slot, "video");
-    this.#film.muted = true;
-    this.#film.playsInline = true;
-    this.#film.hidden = true;
+    this.#picture = new Picture(this, slot);
+    this.#film = this.#picture.film;
     part("start").addEventListener("click", () => void this.play().catch(() => undefined));
-    this.#pip = new PipWindow(() => this.#canvas, slot, (name) => {
+    this.#pip = new PipWindow(this.#film, () => this.#picture.canvas, slot, (name) => {
       this.#showVisibility();
       this.#emit(name);
     });
@@ -115,7 +116,12 @@ export class NamecastPlayer extends HTMLElement {
       step: (text) => this.#report({ type: "step", at: Date.now(), text }),
     });
     for (const name of ["playing", "waiting"]) {
-      this.#film.addEventListener(name, () => this.#setReady(name === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA));
+      this.#film.addEventListener(name, () => {
+        // Of a live stream, the worker knows better.
+        if (this.#package.isOpen) {
+          this.#setReady(name === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
+        }
+      });
     }
   }
 
@@ -280,6 +286,11 @@ export class NamecastPlayer extends HTMLElement {
     return this.#package.isOpen ? end - 15 : this.#summary?.position.live === false ? end : Math.min(end, this.currentTime);
   }
 
+  /** Name of the stream; empty until the node has said which one it offers. */
+  get streamName(): string {
+    return this.#name;
+  }
+
   /** The qualities that are published, highest first. */
   get qualities(): Quality[] {
     return qualitiesOf(this.#summary?.rungs ?? []);
@@ -344,6 +355,7 @@ export class NamecastPlayer extends HTMLElement {
     this.#emit("play");
     this.#emit("waiting");
     this.#showStart();
+    this.#picture.play();
     if (this.#worker === undefined) {
       await this.#start(this.#base);
     } else {
@@ -366,7 +378,7 @@ export class NamecastPlayer extends HTMLElement {
     this.#paused = true;
     this.sound.stop();
     this.#package.close();
-    this.#film.pause();
+    this.#picture.pause();
     this.send({ type: "pause" });
     this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
     this.#notices.forEach((_, topic) => this.#notice(topic, ""));
@@ -384,7 +396,7 @@ export class NamecastPlayer extends HTMLElement {
 
   /** Shows the picture in a window of its own above all others. */
   requestPictureInPicture(): Promise<PictureInPictureWindow> {
-    return this.#pip.open(this.#package.isOpen ? this.#film : undefined);
+    return this.#pip.open(this.#package.isOpen || this.#picture.isTrack);
   }
 
   /** Gives the worker a command; those before the first `play` are lost. */
@@ -413,10 +425,7 @@ export class NamecastPlayer extends HTMLElement {
     if (this.#worker !== undefined) {
       this.#worker.terminate();
       this.#worker = undefined;
-      // A canvas can be given to one worker only.
-      const fresh = this.#canvas.cloneNode() as HTMLCanvasElement;
-      this.#canvas.replaceWith(fresh);
-      this.#canvas = fresh;
+      this.#picture.close();
     }
     this.#summary = undefined;
     this.#origin = undefined;
@@ -440,10 +449,10 @@ export class NamecastPlayer extends HTMLElement {
     if (worker !== this.#worker) {
       return;
     }
-    const offscreen = this.#canvas.transferControlToOffscreen();
+    const screen = this.#picture.open(this.#options.screen);
     const start: Command = {
       type: "start",
-      canvas: offscreen,
+      screen,
       compiles: early !== undefined,
       node,
       options: this.#options,
@@ -454,7 +463,7 @@ export class NamecastPlayer extends HTMLElement {
       openedAt: this.openedAt,
       visible: this.#isVisible(),
     };
-    worker.postMessage(start, [offscreen]);
+    worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
     if (this.#paused) {
       this.send({ type: "pause" });
@@ -469,10 +478,14 @@ export class NamecastPlayer extends HTMLElement {
       case "notice":
         this.#notice(report.topic, report.text, report.forget);
         break;
+      case "name":
+        this.#name = report.name;
+        break;
       case "remember":
         this.#remember(report.name, report.key);
         break;
       case "size":
+        this.#picture.play();
         this.#size = { width: report.width, height: report.height };
         this.style.setProperty("--ratio", String(report.width / report.height));
         this.#emit("resize");
@@ -485,8 +498,7 @@ export class NamecastPlayer extends HTMLElement {
         }
         break;
       case "package":
-        this.#film.hidden = false;
-        this.#canvas.hidden = true;
+        this.#picture.giveFilm();
         this.#film.muted = this.#muted;
         this.#package.open(report.info);
         break;
@@ -549,6 +561,7 @@ export class NamecastPlayer extends HTMLElement {
       this.#emit("waiting");
     }
     this.toggleAttribute("data-playing", state === HAVE_ENOUGH_DATA);
+    this.#mediaKeys.show(state > HAVE_NOTHING && this.controls);
     this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
   }
 
@@ -585,7 +598,8 @@ export class NamecastPlayer extends HTMLElement {
   }
 
   #applySound(): void {
-    this.#film.muted = this.#muted;
+    // A film of live frames has no sound, and browsers let no other one start by itself.
+    this.#film.muted = this.#muted || !this.#package.isOpen;
     if (this.#package.isOpen || this.#paused || this.#worker === undefined) {
       return;
     }
@@ -640,15 +654,6 @@ export class NamecastPlayer extends HTMLElement {
   #emit(name: string): void {
     this.dispatchEvent(new Event(name));
   }
-}
-
-/** An element for the picture where the page brings none. */
-function picture<T extends "canvas" | "video">(slot: HTMLSlotElement, tag: T): HTMLElementTagNameMap[T] {
-  const made = document.createElement(tag);
-  made.setAttribute("part", "picture");
-  made.setAttribute("aria-label", "Live picture");
-  slot.append(made);
-  return made;
 }
 
 function ranges(parts: readonly (readonly [number, number])[]): TimeRanges {

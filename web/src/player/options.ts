@@ -19,6 +19,7 @@ export function readOptions(query: URLSearchParams): Options {
     ...(target === undefined ? {} : { target }),
     ...(controller === undefined ? {} : { controller }),
     ...(publish === undefined ? {} : { publish }),
+    ...(text("screen") === "canvas" ? { screen: "canvas" as const } : {}),
     ...(transport === "ws" ? { transport: "websocket" as const } : {}),
     ...(transport === "wt" ? { transport: "webtransport" as const } : {}),
   };

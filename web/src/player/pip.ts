@@ -1,44 +1,58 @@
-/** The picture in a window above all others: browsers do that with a `<video>` only, so one shows what is on the canvas. */
+type Change = "enterpictureinpicture" | "leavepictureinpicture";
+
+/** The picture in a window above all others: browsers do that with a `<video>` only, so one shows what is on the canvas, if it is there. */
 export class PipWindow {
+  readonly #film: HTMLVideoElement;
   readonly #canvas: () => HTMLCanvasElement;
   readonly #place: HTMLElement;
-  readonly #changed: (event: "enterpictureinpicture" | "leavepictureinpicture") => void;
-  #video: HTMLVideoElement | undefined;
+  readonly #changed: (event: Change) => void;
+  #isOpen = false;
 
-  /** @param place where a video may be that is not seen. */
-  constructor(canvas: () => HTMLCanvasElement, place: HTMLElement, changed: (event: "enterpictureinpicture" | "leavepictureinpicture") => void) {
+  /**
+   * @param film what shows the picture where that is no canvas; the browser's own controls may open it, too
+   * @param place where a video may be that is not seen
+   */
+  constructor(film: HTMLVideoElement, canvas: () => HTMLCanvasElement, place: HTMLElement, changed: (event: Change) => void) {
+    this.#film = film;
     this.#canvas = canvas;
     this.#place = place;
     this.#changed = changed;
+    this.#follow(film);
   }
 
   get isOpen(): boolean {
-    return this.#video !== undefined;
+    return this.#isOpen;
   }
 
-  /** Opens it; with `film`, for that. */
-  async open(film: HTMLVideoElement | undefined): Promise<PictureInPictureWindow> {
-    const video = film ?? this.#mirror();
-    const left = (): void => {
-      this.#video = undefined;
-      if (film === undefined) {
-        (video.srcObject as MediaStream | null)?.getTracks().forEach((track) => track.stop());
-        video.remove();
-      }
-      this.#changed("leavepictureinpicture");
+  /** Opens it for the film, or else for the canvas. */
+  async open(isFilm: boolean): Promise<PictureInPictureWindow> {
+    if (isFilm) {
+      return this.#film.requestPictureInPicture();
+    }
+    const mirror = this.#mirror();
+    const remove = (): void => {
+      (mirror.srcObject as MediaStream | null)?.getTracks().forEach((track) => track.stop());
+      mirror.remove();
     };
+    this.#follow(mirror);
+    mirror.addEventListener("leavepictureinpicture", remove, { once: true });
     try {
-      if (film === undefined) {
-        await video.play();
-      }
-      const opened = await video.requestPictureInPicture();
-      this.#video = video;
-      video.addEventListener("leavepictureinpicture", left, { once: true });
-      this.#changed("enterpictureinpicture");
-      return opened;
+      await mirror.play();
+      return await mirror.requestPictureInPicture();
     } catch (error) {
-      left();
+      remove();
       throw error;
+    }
+  }
+
+  #follow(video: HTMLVideoElement): void {
+    for (const name of ["enterpictureinpicture", "leavepictureinpicture"] as const) {
+      video.addEventListener(name, (event) => {
+        // The film may be a child of the player, which sends this event by itself.
+        event.stopPropagation();
+        this.#isOpen = name === "enterpictureinpicture";
+        this.#changed(name);
+      });
     }
   }
 

@@ -18,6 +18,8 @@ export interface Options {
   controller?: string;
   /** The only transport to use; absent: whichever works. */
   transport?: Transport;
+  /** What shows the picture; absent: a `<video>` where the browser can. */
+  screen?: "canvas";
   /** Name under which this page offers to publish notes. */
   publish?: string;
 }
@@ -33,7 +35,8 @@ export interface Publishes {
 export type Command =
   | {
       type: "start";
-      canvas: OffscreenCanvas;
+      /** Where pictures go. */
+      screen: OffscreenCanvas | WritableStream<VideoFrame>;
       /** Whether the page compiles the core, and sends it. */
       compiles: boolean;
       /** What the server said of itself, if the page has it already. */
@@ -118,7 +121,7 @@ export interface ReceivedSample {
   octets: Uint8Array<ArrayBuffer>;
 }
 
-/** One frame that went to the canvas. */
+/** One frame that was shown. */
 export interface Shown {
   position: number;
   /** The rung that it is of. */

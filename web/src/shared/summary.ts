@@ -59,7 +59,10 @@ export interface Summary {
   /** From the first Interest to the first complete key frame. */
   join: number | null;
   buffer: number | null;
+  /** The playout target that was chosen. */
   target: number;
+  playout: PlayoutSummary;
+  overload: OverloadSummary;
   /** What the reordering of pictures adds to the target: 0 without B-frames. */
   reorder: number;
   rtt: number | null;
@@ -98,6 +101,24 @@ export interface Summary {
   audio: AudioCounts;
   /** The numbers of the consumer as it gives them, for those who want all. */
   consumer: Record<string, unknown>;
+}
+
+/** The playout target in use, in milliseconds. */
+export interface PlayoutSummary {
+  /** The chosen one, or more where this machine needs more. */
+  target: number;
+  /** What 95 % of the pictures and sound of the last 10 s needed. */
+  needed: number;
+  /** Whether that is more than the player waits for. */
+  isCapped: boolean;
+}
+
+/** Whether this machine has time for what is played. */
+export interface OverloadSummary {
+  /** What is given up: the instruments' rate, then quality. */
+  level: "none" | "instruments" | "quality";
+  /** Mean time by which the worker woke up late in the last second, in milliseconds. */
+  delay: number;
 }
 
 /** What the path carries, and what of it is used. Rates are in bit/s. */
@@ -139,7 +160,7 @@ export interface SignerInfo {
 export interface VideoCounts {
   received: number;
   shown: number;
-  /** Decoded after their time, so not shown. */
+  /** Decoded so late that a newer one was shown already. */
   late: number;
   /** Due at the same moment as a newer one. */
   overtaken: number;

@@ -9,6 +9,8 @@ export interface AudioHost {
   rung(name: string): Rung | undefined;
   decoded(position: number, took: number): void;
   rendered(position: number): void;
+  /** Sound could be given to the device `milliseconds` after its time; negative: before it. Returns by how much all sound is due later from now on. */
+  ready(milliseconds: number): number;
   decoderLost(reason: string): void;
   unsupported(codec: string): void;
   /** The device needs all of it to be so much later, in milliseconds; the picture has to wait for it. */
@@ -29,6 +31,7 @@ function octetsOf(digits: string): Uint8Array<ArrayBuffer> {
 interface Pending {
   position: number;
   dueAt: number;
+  catchingUp: boolean;
   fedAt: number;
 }
 
@@ -82,7 +85,7 @@ export class Audio {
       }
       return;
     }
-    this.#pending.push({ position: record.position, dueAt: record.dueAt, fedAt: now });
+    this.#pending.push({ position: record.position, dueAt: record.dueAt, catchingUp: record.catchingUp, fedAt: now });
     try {
       this.#decoder?.decode(new EncodedAudioChunk({ type: "key", timestamp: record.position, data: record.payload }));
     } catch (error) {
@@ -170,17 +173,20 @@ export class Audio {
     if (pending === undefined) {
       return;
     }
+    const now = performance.now();
+    // May move what waits, and this has left it.
+    const moved = pending.catchingUp ? 0 : this.#host.ready(now - pending.dueAt);
     const channels = Array.from({ length: sound.numberOfChannels }, (_, planeIndex) => {
       const samples = new Float32Array(sound.numberOfFrames);
       sound.copyTo(samples, { planeIndex, format: "f32-planar" });
       return samples;
     });
-    const pcm: PcmMessage = { type: "pcm", at: performance.timeOrigin + pending.dueAt, rate: sound.sampleRate, channels };
+    const pcm: PcmMessage = { type: "pcm", at: performance.timeOrigin + pending.dueAt + moved, rate: sound.sampleRate, channels };
     this.#post(
       pcm,
       channels.map((samples) => samples.buffer),
     );
-    this.#host.decoded(pending.position, performance.now() - pending.fedAt);
+    this.#host.decoded(pending.position, now - pending.fedAt);
     this.#host.rendered(pending.position);
   }
 

@@ -129,8 +129,11 @@ export function rungsOf(rungs: readonly { name: string; bitrate: number; width?:
     .sort((a, b) => b.bitrate - a.bitrate);
 }
 
-/** Why no more frames come, for people; `nacked`: Interests that nodes had refused when the last one came. */
-export function whyWaiting({ picture, liveness, interests_nacked = 0 }: CoreFigures, nacked: number): string {
+/** Why no more frames come, for people; `nacked`: Interests that nodes had refused when the last one came; `isBusy`: whether this device is. */
+export function whyWaiting({ picture, liveness, interests_nacked = 0 }: CoreFigures, nacked: number, isBusy: boolean): string {
+  if (isBusy) {
+    return "This device is too busy to play the stream. Close other programs or choose a lower quality.";
+  }
   if (picture?.startsWith("nothing fits")) {
     return "The connection carries too little for a picture at the moment.";
   }

@@ -3,18 +3,24 @@ import { readRecords, type TabRecord } from "./records.ts";
 
 /** Longest sleep: the core is polled for what it needs at least this often, in milliseconds. */
 const LONGEST_SLEEP = 1_000;
+/** Browsers let timers that timers set sleep at least this long, in milliseconds. */
+const SHORTEST_SLEEP = 4;
 
 /** Calls a core when something is due, and takes what it wants done. */
 export class Pump {
   readonly #core: CorePort;
   readonly #take: (record: TabRecord) => void;
+  readonly #woke: (late: number) => void;
   #isWanted = false;
   #isClosed = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #timerAt = Infinity;
 
-  constructor(core: CorePort, take: (record: TabRecord) => void) {
+  /** @param woke is called when the timer fires, with the time by which it was late, in milliseconds */
+  constructor(core: CorePort, take: (record: TabRecord) => void, woke: (late: number) => void = () => undefined) {
     this.#core = core;
     this.#take = take;
+    this.#woke = woke;
   }
 
   /** Runs once what calls the core now has ended. */
@@ -40,7 +46,18 @@ export class Pump {
     }
     clearTimeout(this.#timer);
     const sleep = Math.min(LONGEST_SLEEP, this.#core.pollTimeout() - performance.now());
-    this.#timer = setTimeout(() => this.run(), Math.max(0, sleep));
+    this.#timerAt = performance.now() + Math.max(SHORTEST_SLEEP, sleep);
+    this.#timer = setTimeout(() => this.#wake(), Math.max(0, sleep));
+  }
+
+  /** By how much the timer is late that has not fired yet, in milliseconds; negative: it is not due. */
+  get overdue(): number {
+    return performance.now() - this.#timerAt;
+  }
+
+  #wake(): void {
+    this.#woke(this.overdue);
+    this.run();
   }
 
   /** The core is called no more. */

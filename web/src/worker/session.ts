@@ -9,9 +9,12 @@ import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LipSync } from "./lip-sync.ts";
+import { PlayoutTarget, type Timed } from "./playout-target.ts";
+import { Overload } from "./overload.ts";
 import { Pump } from "./pump.ts";
 import type { Catalogue, DiscontinuityRecord, FrameRecord, RegistrationEvent, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
+import type { Screen } from "./screen.ts";
 import { STREAM_NUMBER, type Core, type PublicationConfig, type TabConfig, type TabPort } from "./tab-port.ts";
 import { Video } from "./video.ts";
 
@@ -29,12 +32,22 @@ const SUMMARY_INTERVAL = 250;
 const RECENT = 40;
 /** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
 const MAX_LAG = 300;
+/** Figures are made in every fourth interval only while the machine is busy. */
+const BUSY_INTERVALS = 4;
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
 const NOTES = "notes";
 const NOTES_PER_SECOND = 10;
 const NOTE_SIZE = 100;
+
+/** What a session is opened with. */
+export interface Opening {
+  start: Start;
+  /** Where pictures are shown. */
+  screen: Screen;
+  report(report: Report): void;
+}
 
 /** One stream that is watched: the core, its transports, its decoders. */
 export class Session {
@@ -52,7 +65,16 @@ export class Session {
   readonly #keys: KeyMemory;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
+  /** The chosen target, which the path keeps. */
   #target: number;
+  /** The target in use. */
+  readonly #playout: PlayoutTarget;
+  readonly #overload = new Overload();
+  /** The rung that was asked for. */
+  #wish: string;
+  /** What the core chooses the rung by. */
+  #rungInUse: string;
+  #ticks = 0;
   /** What the picture waits for the sound, in milliseconds. */
   #held = 0;
   /** What the past is played later than the core thinks, in milliseconds. */
@@ -72,18 +94,27 @@ export class Session {
   /** The figures of the last while, oldest first, from when something was shown on. */
   #recent: CoreFigures[] = [];
 
-  private constructor(start: Start, node: NodeInfo, core: Core, links: Links, report: (report: Report) => void) {
+  private constructor({ start, screen, report }: Opening, node: NodeInfo, core: Core, links: Links) {
     this.#start = start;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
+    this.#playout = new PlayoutTarget(this.#target);
+    this.#playout.restart(performance.now());
+    this.#wish = start.options.rung ?? "auto";
+    this.#rungInUse = this.#wish;
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
-    this.#pump = new Pump(this.#tab, (record) => this.#handleRecord(record));
-    this.#video = new Video(start.canvas, start.visible, {
+    this.#pump = new Pump(
+      this.#tab,
+      (record) => this.#handleRecord(record),
+      (late) => this.#handleWake(late),
+    );
+    this.#video = new Video(screen, start.visible, {
       ...this.#decoderHost("video"),
+      decoderReplaced: (kind) => this.#step(`The video decoder is slow: replaced at the next key frame (${kind})`),
       resized: (width, height) => report({ type: "size", width, height }),
       jumpedLate: (late) => this.#jumpedLate(late),
     });
@@ -99,7 +130,8 @@ export class Session {
   }
 
   /** Starts as soon as the server has said what there is; undefined if it is not wanted any more by then. */
-  static async open(start: Start, core: Promise<Core>, report: (report: Report) => void, signal: AbortSignal): Promise<Session | undefined> {
+  static async open(opening: Opening, core: Promise<Core>, signal: AbortSignal): Promise<Session | undefined> {
+    const { start, report } = opening;
     const node = start.node ?? (await firstNode(start, report, signal));
     if (node === undefined) {
       return undefined;
@@ -125,7 +157,7 @@ export class Session {
     void links.connect(node);
     try {
       const loaded = await core;
-      session = signal.aborted ? undefined : new Session(start, node, loaded, links, report);
+      session = signal.aborted ? undefined : new Session(opening, node, loaded, links);
       return session;
     } catch (error) {
       links.close();
@@ -150,13 +182,15 @@ export class Session {
         this.#setTarget(command.target);
         break;
       case "rung":
-        this.#tab.setRung(command.rung, performance.now());
+        this.#wish = command.rung;
+        this.#chooseRung();
         break;
       case "seek":
         this.#seek(command.number, command.to);
         break;
       case "visible":
         this.#video.setVisible(command.visible);
+        this.#playout.restart(performance.now());
         break;
       case "sound":
         this.#audio.start(command.port);
@@ -247,9 +281,12 @@ export class Session {
     return {
       rung: (name: string) => this.#rung(stream, name),
       decoded: (position: number, took: number) => this.#tab.decoded(number, position, took, performance.now()),
+      ready: (late: number) => this.#handleReady(stream, late),
       rendered: (position: number) => {
         this.#tab.rendered(number, position, performance.now());
         if (stream === "video" && this.#firstFrame === null) {
+          // Decoder, page and core are slow while they start.
+          this.#playout.restart(performance.now());
           this.#firstFrame = performance.timeOrigin + performance.now() - this.#start.openedAt;
           this.#step(`First picture ${this.#firstFrame.toFixed(0)} ms after opening the page`);
         }
@@ -290,8 +327,39 @@ export class Session {
 
   #handleFrame(octets: Uint8Array): void {
     if (this.#face !== undefined) {
+      const { overdue } = this.#pump;
+      if (overdue > 0) {
+        // The thread was busy, or had no processor: the packet may have waited as long.
+        this.#handleWake(overdue);
+      }
       this.#tab.handleFrame(this.#face, octets, performance.now());
       this.#pump.soon();
+    }
+  }
+
+  #handleWake(late: number): void {
+    const now = performance.now();
+    this.#overload.handleWake(now, late);
+    this.#tab.setWakeDelay(this.#overload.wakeDelay(now));
+  }
+
+  /** Gives up, or takes back, what the machine has no time for. */
+  #watchOverload(now: number): void {
+    this.#overload.handleDecoder(this.#video.decoderAge(now));
+    if (this.#overload.update(now)) {
+      const { level } = this.#overload;
+      this.#step({ none: "This machine has time again", instruments: "This machine is busy: fewer figures", quality: "This machine is busy: lowest quality" }[level]);
+      this.#chooseRung();
+    }
+  }
+
+  /** What was asked for, unless that is left to the player and the machine has no time for more than the lowest. */
+  #chooseRung(): void {
+    const isLow = this.#overload.level === "quality" && this.#wish === "auto";
+    const rung = isLow ? "lowest" : this.#wish;
+    if (rung !== this.#rungInUse) {
+      this.#rungInUse = rung;
+      this.#tab.setRung(rung, performance.now());
     }
   }
 
@@ -330,11 +398,12 @@ export class Session {
     if (jump) {
       this.#lag = 0;
       this.#lipSync.reset();
+      this.#playout.restart(performance.now());
     }
   }
 
   #handleMedia(record: FrameRecord): void {
-    const dueAt = record.dueAt + this.#lag;
+    const dueAt = record.dueAt + this.#lag + this.#playout.margin;
     if (record.stream === "video") {
       this.#lastFrameAt = performance.now();
       if (!record.decodeOnly) {
@@ -422,19 +491,40 @@ export class Session {
     if (!this.#travel.live) {
       const lag = Math.min(late, MAX_LAG);
       this.#lag += lag;
-      this.#video.shift(lag);
-      this.#audio.shift(lag);
-      this.#lipSync.shift(lag);
+      this.#shift(lag);
     }
   }
 
   #setTarget(target: number): void {
     const now = performance.now();
     this.#tab.setTarget(target, now);
-    this.#video.shift(target - this.#target);
-    this.#audio.shift(target - this.#target);
-    this.#lipSync.shift(target - this.#target);
     this.#target = target;
+    const before = this.#playout.current;
+    this.#playout.choose(target);
+    this.#shift(this.#playout.current - before);
+  }
+
+  /** Something could be presented `late` milliseconds after its time. Returns by how much all of it is due later from now on. */
+  #handleReady(stream: Timed, late: number): number {
+    const now = performance.now();
+    const grows = this.#playout.push(stream, now, this.#playout.current + late);
+    return grows ? this.#adaptPlayout(now) : 0;
+  }
+
+  /** Moves picture and sound to the target that is needed now. Returns by how much. */
+  #adaptPlayout(now: number): number {
+    const moved = this.#playout.update(now);
+    if (moved !== 0) {
+      this.#shift(moved);
+    }
+    return moved;
+  }
+
+  /** Moves all that is not presented yet. */
+  #shift(milliseconds: number): void {
+    this.#video.shift(milliseconds);
+    this.#audio.shift(milliseconds);
+    this.#lipSync.shift(milliseconds);
   }
 
   #holdPicture(delay: number): void {
@@ -487,9 +577,14 @@ export class Session {
       this.#nacked = this.#figures.interests_nacked ?? 0;
     }
     this.#travel.tick(performance.now());
+    this.#adaptPlayout(performance.now());
+    this.#watchOverload(performance.now());
     this.#notice("publisher", this.#whyNothing(phase));
-    this.#summarise(phase);
-    const shown = this.#video.takeShown();
+    this.#ticks += 1;
+    if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
+      this.#summarise(phase);
+    }
+    const shown = this.#video.display.takeShown();
     if (shown.length > 0) {
       this.#report({ type: "shown", shown });
     }
@@ -507,13 +602,14 @@ export class Session {
     if (phase !== "waiting") {
       return "";
     }
-    return whyWaiting(this.#figures, this.#nacked);
+    return whyWaiting(this.#figures, this.#nacked, this.#overload.level !== "none");
   }
 
   #summary(phase: Phase): Summary {
     const figures = this.#figures;
     const ahead = clockAhead(figures);
     const shares = sharesOf(figures, this.#recent[0] ?? figures);
+    const { display } = this.#video;
     const video = this.#video.summary();
     const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
     const { live } = this.#travel;
@@ -521,13 +617,15 @@ export class Session {
       phase,
       position: this.#position(figures),
       transport: this.#links.link?.transport ?? null,
-      latency: live ? corrected(this.#video.latency.spread(), ahead) : null,
-      stages: live ? meanStages(this.#video.stages) : null,
+      latency: live ? corrected(display.latency.spread(), ahead) : null,
+      stages: live ? meanStages(display.stages) : null,
       firstFrame: this.#firstFrame,
       join: figures.join_ms ?? null,
       // What the core holds back comes after what it gave already.
       buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
+      playout: { target: this.#playout.current, needed: this.#playout.needed, isCapped: this.#playout.isCapped },
+      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(performance.now()) },
       reorder: figures.reorder_ms ?? 0,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,
@@ -536,7 +634,7 @@ export class Session {
       retransmissionShare: shares.retransmission,
       cacheHitShare: figures.cache_hit_share ?? 0,
       bitrate: figures.goodput_bps ?? 0,
-      rung: this.#video.rung,
+      rung: display.rung,
       requestedRung: figures.rung ?? null,
       rungs: rungsOf(rungs),
       controller: figures.controller ?? null,
@@ -552,7 +650,7 @@ export class Session {
       clockOffset: figures.clock_offset_ms ?? null,
       coreMemory: this.#core.memory(),
       video,
-      audio: this.#audio.summary(this.#video.lateness.mean()),
+      audio: this.#audio.summary(display.lateness.mean()),
       consumer: figures as Record<string, unknown>,
     };
   }
@@ -560,7 +658,7 @@ export class Session {
   #position(figures: CoreFigures): Position {
     return {
       live: this.#travel.live,
-      shown: this.#video.capturedAt,
+      shown: this.#video.display.capturedAt,
       now: performance.timeOrigin + performance.now() + clockAhead(figures),
       since: figures.kept_since_ms ?? null,
       seeking: this.#travel.seeking,

@@ -1,9 +1,9 @@
-import type { Shown } from "../shared/messages.ts";
-import type { StageTimes, VideoCounts } from "../shared/summary.ts";
+import type { VideoCounts } from "../shared/summary.ts";
+import { DecoderChoice } from "./decoder-choice.ts";
+import { Display } from "./display.ts";
 import { RecentFrames } from "./gop.ts";
 import type { FrameRecord, Rung } from "./records.ts";
-import { FrameQueue, type Timed } from "./schedule.ts";
-import { Meter } from "./meter.ts";
+import type { Screen } from "./screen.ts";
 
 /** What `Video` needs of the rest. Times are the worker's, in milliseconds. */
 export interface VideoHost {
@@ -11,114 +11,94 @@ export interface VideoHost {
   rung(name: string): Rung | undefined;
   decoded(position: number, took: number): void;
   rendered(position: number): void;
+  /** A frame could be shown `milliseconds` after its time; negative: before it. */
+  ready(milliseconds: number): void;
   /** The decoder is lost: what comes next must stand alone. */
   decoderLost(reason: string): void;
+  /** The decoder is slow, and one of another kind takes its place. */
+  decoderReplaced(kind: string): void;
   unsupported(codec: string): void;
   resized(width: number, height: number): void;
   /** The first frame after a jump could be shown only `milliseconds` after its time, as those before it had to be decoded. */
   jumpedLate(milliseconds: number): void;
 }
 
-/** Decoded frames that may wait: 720p in I420 is 1.4 MB each. */
-const MAX_DECODED = 16;
-/** Frames given to the decoder that have not come out; beyond it, a slow machine skips to the next key frame. */
-const MAX_DECODING = 90;
+/** Decoded frames that may wait while more are decoded: each holds a buffer of the decoder. */
+const MAX_AHEAD = 12;
+/** Frames that wait for the decoder while enough decoded ones wait: four seconds at 60 fps. */
+const MAX_WAITING = 240;
+/** A decoder that is this much behind is given nothing until it has caught up, in milliseconds. */
+const MAX_BEHIND = 2_000;
+/** A frame that does not come out of the decoder for so long never will, in milliseconds. */
+const STUCK = 5_000;
 /** What is kept while nobody looks: ten seconds between key frames at 30 fps, at more than 3 Mbit/s. */
 const MAX_RECENT_FRAMES = 300;
 const MAX_RECENT_BYTES = 8 << 20;
-/** A frame this much before its time is shown at once: timers are no finer. */
-const EARLY = 2;
 /** Decoders hold reordered pictures back until others come. Nothing coming for so long, in milliseconds, they give what they have. */
 const IDLE = 1_500;
-/** Gap between two frames that a person notices as a freeze. */
-const FREEZE = 200;
-/** Frames that the mean of each stage is taken of: four seconds at 30 fps. */
-const MAX_MEASURED = 120;
-/** Frames whose showing is remembered until the page asks. */
-const MAX_SHOWN = 600;
 
-/** What is known of a frame while it is decoded. */
-interface Pending {
+/** A frame on its way through the decoder, or to it. */
+interface Encoded {
   record: FrameRecord;
   dueAt: number;
-  /** Its time was over before it was decoded, as when a stream is joined at its newest key frame. */
+  /** Its time was over when it came, as when a stream is joined at its newest key frame. */
   cameLate: boolean;
+}
+
+interface Pending extends Encoded {
   fedAt: number;
 }
 
-interface DecodedFrame extends Timed {
-  image: VideoFrame;
-  record: FrameRecord;
-  cameLate: boolean;
-  took: number;
-  decodedAt: number;
-}
-
-/** Decodes the frames of the stream and draws each on the canvas at its time. */
+/** Decodes the frames of the stream, for a display that shows each at its time. */
 export class Video {
   readonly #host: VideoHost;
-  readonly #canvas: OffscreenCanvas;
-  readonly #context: OffscreenCanvasRenderingContext2D;
-  readonly #queue = new FrameQueue<DecodedFrame>(MAX_DECODED);
   readonly #recent = new RecentFrames(MAX_RECENT_FRAMES, MAX_RECENT_BYTES);
+  readonly #choice = new DecoderChoice();
+  /** Frames that wait for the decoder, as enough decoded ones wait for their time. */
+  readonly #waiting: Encoded[] = [];
   readonly #pending = new Map<number, Pending>();
   #decoder: VideoDecoder | undefined;
   #rung = "";
+  #preference: HardwareAcceleration = "no-preference";
   #waitForKey = true;
   #visible: boolean;
-  #timer: ReturnType<typeof setTimeout> | undefined;
-  #timerAt = Infinity;
-  #lastShownAt: number | undefined;
   /** Timestamps, as decoders get them: microseconds of capture, with something added so that what comes later has a higher one. */
-  #lastShown = -1;
   #newest = -1;
   #added = 0;
   /** The stream goes on somewhere else with the next frame. */
   #isElsewhere = false;
-  #capturedAt: number | null = null;
-  #shownRung: string | null = null;
+  /** The decoder is too far behind: it is given nothing until it has caught up. */
+  #isBehind = false;
   /** Playback jumped, and nothing was shown since. */
   #jumped = false;
   #refused = new Set<string>();
-  #shown: Shown[] = [];
   #idle: ReturnType<typeof setTimeout> | undefined;
-  /** Nothing comes any more: what the decoder held back is late, and shown all the same. */
-  #isIdle = false;
   /** When the newest frame here is due. */
   #newestDueAt = -Infinity;
+  readonly #counts = { received: 0, undecodable: 0, decoderErrors: 0 };
 
-  readonly latency = new Meter(300);
-  readonly lateness = new Meter(MAX_MEASURED);
-  readonly stages: StageTimes[] = [];
-  readonly counts = {
-    received: 0,
-    shown: 0,
-    late: 0,
-    undecodable: 0,
-    decoderErrors: 0,
-    freezes: 0,
-    longestGap: 0,
-  };
+  readonly display: Display;
 
-  constructor(canvas: OffscreenCanvas, visible: boolean, host: VideoHost) {
-    const context = canvas.getContext("2d", { alpha: false });
-    if (context === null) {
-      throw new Error("this browser draws nothing outside the page's own thread");
-    }
-    this.#canvas = canvas;
-    this.#context = context;
+  constructor(screen: Screen, visible: boolean, host: VideoHost) {
     this.#visible = visible;
     this.#host = host;
+    this.display = new Display(screen, {
+      rendered: (position) => host.rendered(position),
+      resized: (width, height) => host.resized(width, height),
+      taken: () => this.#feed(),
+      expectsMore: () => this.#pending.size > 0 || this.#waiting.length > 0,
+      reorderDelay: (rung) => this.#reorderDelay(rung),
+    });
   }
 
   /** Takes an encoded frame. */
   handleFrame(record: FrameRecord): void {
-    this.counts.received += 1;
+    this.#counts.received += 1;
     // A picture may be shown before one that came earlier.
     const isReordered = this.#newestDueAt - record.dueAt <= this.#reorderDelay(record.rung);
     this.#newestDueAt = isReordered ? Math.max(this.#newestDueAt, record.dueAt) : record.dueAt;
     if (this.#visible) {
-      this.#decode(record);
+      this.#take(record);
     } else {
       this.#recent.push(record);
     }
@@ -130,11 +110,12 @@ export class Video {
       return;
     }
     this.#visible = visible;
-    this.#lastShownAt = undefined;
-    this.#queue.clear();
+    this.display.interrupt();
+    this.#waiting.length = 0;
     this.#waitForKey = true;
     if (visible) {
-      this.#recent.take().forEach((record) => this.#decode(record));
+      const now = performance.now();
+      this.#recent.take().forEach((record) => this.#take({ ...record, catchingUp: record.catchingUp || record.dueAt < now }));
     } else {
       this.#recent.clear();
       this.#closeDecoder();
@@ -146,45 +127,36 @@ export class Video {
    * jumped to another time: then the picture stays until the first one from there.
    */
   discontinue(jump: boolean): void {
-    this.#waitForKey = true;
-    this.#isElsewhere = true;
     if (jump) {
-      this.#queue.clear();
+      this.#waiting.length = 0;
       this.#pending.clear();
       this.#recent.clear();
       this.#resetDecoder();
       this.#jumped = true;
       // The first picture is shown however old it is, and the pause before it is no freeze.
-      this.#lastShownAt = undefined;
+      this.display.interrupt();
     }
+    // Frames from before are decoded as what they are.
+    this.#waiting.splice(0).forEach((frame) => this.#decode(frame));
+    this.#waitForKey = true;
+    this.#isElsewhere = true;
   }
 
-  /** Stops; what was drawn last stays. */
+  /** Stops; the picture on the screen stays. */
   close(): void {
-    clearTimeout(this.#timer);
     clearTimeout(this.#idle);
-    this.#queue.clear();
+    this.#waiting.length = 0;
+    this.display.close();
     this.#closeDecoder();
-  }
-
-  /** Capture of the newest frame shown, in milliseconds since 1970. */
-  get capturedAt(): number | null {
-    return this.#capturedAt;
-  }
-
-  /** The rung of the newest frame shown. */
-  get rung(): string | null {
-    return this.#shownRung;
   }
 
   /** The playout target moved: what is decoded or being decoded moves with it. */
   shift(milliseconds: number): void {
-    this.#queue.shift(milliseconds);
     this.#newestDueAt += milliseconds;
-    for (const pending of this.#pending.values()) {
-      pending.dueAt += milliseconds;
+    for (const frame of [...this.#waiting, ...this.#pending.values()]) {
+      frame.dueAt += milliseconds;
     }
-    this.#schedule();
+    this.display.shift(milliseconds);
   }
 
   /** Gives the decoder something it cannot decode. */
@@ -203,35 +175,53 @@ export class Video {
     return Math.max(0, this.#newestDueAt - performance.now());
   }
 
-  /** Frames shown since the last call. */
-  takeShown(): Shown[] {
-    const shown = this.#shown;
-    this.#shown = [];
-    return shown;
+  /** Age of the oldest frame in the decoder, in milliseconds; pictures that are reordered wait for others there. */
+  decoderAge(now: number): number {
+    const [oldest] = this.#pending.values();
+    return oldest === undefined ? 0 : Math.max(0, now - oldest.fedAt - this.#reorderDelay(oldest.record.rung));
   }
 
   summary(): VideoCounts {
-    return { ...this.counts, overtaken: this.#queue.overtaken, queued: this.#queue.length };
+    const { counts, overtaken, queued } = this.display;
+    return { ...this.#counts, ...counts, overtaken, queued };
   }
 
-  #decode(record: FrameRecord): void {
-    if (record.key) {
-      this.#waitForKey = !this.#configure(record.rung);
-    }
-    if (this.#waitForKey || this.#decoder === undefined) {
-      this.counts.undecodable += 1;
+  #take(record: FrameRecord): void {
+    const frame = { record, dueAt: record.dueAt, cameLate: performance.now() > record.dueAt };
+    if (this.#waiting.length === 0 && this.display.queued < MAX_AHEAD) {
+      this.#decode(frame);
       return;
     }
-    if (this.#pending.size >= MAX_DECODING && this.#waiting() >= MAX_DECODING) {
-      // The machine is too slow, or a frame never came out.
-      this.#pending.clear();
-      this.#waitForKey = true;
-      this.counts.undecodable += 1;
+    if (this.#waiting.length >= MAX_WAITING) {
+      this.#waiting.splice(0).forEach((waiting) => this.#decode(waiting));
+    }
+    // A copy: the payload is a view of a batch that would be kept alive whole.
+    this.#waiting.push({ ...frame, record: { ...record, payload: record.payload.slice() } });
+  }
+
+  /** Decodes what waits, as far as there is room for decoded frames. */
+  #feed(): void {
+    while (this.display.queued + this.#pending.size < MAX_AHEAD) {
+      const frame = this.#waiting.shift();
+      if (frame === undefined) {
+        return;
+      }
+      this.#decode(frame);
+    }
+  }
+
+  #decode(frame: Encoded): void {
+    const { record } = frame;
+    this.#watchDecoder();
+    if (record.key) {
+      this.#waitForKey = this.#isBehind || !this.#configure(record.rung);
+    }
+    if (this.#waitForKey || this.#decoder === undefined) {
+      this.#counts.undecodable += 1;
       return;
     }
     const timestamp = this.#timestamp(record);
-    const fedAt = performance.now();
-    this.#pending.set(timestamp, { record, dueAt: record.dueAt, cameLate: fedAt > record.dueAt, fedAt });
+    this.#pending.set(timestamp, { ...frame, fedAt: performance.now() });
     try {
       this.#decoder.decode(
         new EncodedVideoChunk({ type: record.key ? "key" : "delta", timestamp, data: record.payload }),
@@ -240,6 +230,19 @@ export class Video {
       this.#fail(error);
     }
     this.#expectNext(record.rung);
+  }
+
+  /** Finds out whether the decoder keeps up. One that does not is given nothing until all it has is decoded, and then a key frame. */
+  #watchDecoder(): void {
+    const age = this.decoderAge(performance.now());
+    if (age > STUCK) {
+      this.#fail(new Error("it gives nothing back"));
+    } else if (age > MAX_BEHIND) {
+      this.#isBehind = true;
+      this.#waitForKey = true;
+    } else if (this.#pending.size === 0) {
+      this.#isBehind = false;
+    }
   }
 
   /** The frame's timestamp: decoders give pictures in this order. */
@@ -270,53 +273,55 @@ export class Video {
   /** Waits for the frame after this one: the last of a film would never be shown else. */
   #expectNext(rung: string): void {
     clearTimeout(this.#idle);
-    this.#isIdle = false;
     const delay = this.#reorderDelay(rung);
     if (delay > 0) {
       this.#idle = setTimeout(
         () => {
           this.#flush();
           this.#waitForKey = true;
-          this.#isIdle = true;
         },
         IDLE + 2 * delay,
       );
     }
   }
 
-  /** Frames in the decoder that are to be shown. */
-  #waiting(): number {
-    return [...this.#pending.values()].filter(({ record }) => !record.decodeOnly).length;
-  }
-
   /** Makes the decoder ready for a key frame of the rung; false if the browser cannot decode it. */
   #configure(name: string): boolean {
-    const isKnown = this.#decoder?.state === "configured" && this.#rung === name;
+    const { preference } = this.#choice;
+    const isKnown = this.#decoder?.state === "configured" && this.#rung === name && this.#preference === preference;
     if (!isKnown || this.#isElsewhere) {
       this.#flush();
     }
     if (isKnown) {
       return true;
     }
-    const rung = this.#host.rung(name);
-    const codec = rung?.codec_string;
-    if (rung === undefined || codec === undefined || this.#refused.has(codec)) {
+    const config = this.#config(name);
+    if (config === undefined || this.#refused.has(config.codec)) {
       return false;
     }
     try {
       this.#decoder ??= this.#newDecoder();
-      this.#decoder.configure({
-        codec,
-        // Decoders reorder all the same; without it, Chromium's holds a picture more for each of its threads.
-        optimizeForLatency: true,
-        ...(rung.width && rung.height ? { codedWidth: rung.width, codedHeight: rung.height } : {}),
-      });
+      this.#decoder.configure({ ...config, hardwareAcceleration: preference });
     } catch (error) {
       this.#fail(error);
       return false;
     }
     this.#rung = name;
+    this.#preference = preference;
     return true;
+  }
+
+  #config(name: string): VideoDecoderConfig | undefined {
+    const rung = this.#host.rung(name);
+    if (rung?.codec_string === undefined) {
+      return undefined;
+    }
+    return {
+      codec: rung.codec_string,
+      // Decoders reorder all the same; without it, Chromium's holds a picture more for each of its threads.
+      optimizeForLatency: true,
+      ...(rung.width && rung.height ? { codedWidth: rung.width, codedHeight: rung.height } : {}),
+    };
   }
 
   #newDecoder(): VideoDecoder {
@@ -332,14 +337,15 @@ export class Video {
   }
 
   #fail(error: unknown): void {
+    const codec = this.#config(this.#rung)?.codec ?? "?";
     this.#closeDecoder();
-    if (error instanceof DOMException && error.name === "NotSupportedError") {
-      const codec = this.#host.rung(this.#rung)?.codec_string ?? "?";
+    // The other kind may not decode what the first one did.
+    if (error instanceof DOMException && error.name === "NotSupportedError" && !this.#choice.giveUp()) {
       this.#refused.add(codec);
       this.#host.unsupported(codec);
       return;
     }
-    this.counts.decoderErrors += 1;
+    this.#counts.decoderErrors += 1;
     this.#host.decoderLost(error instanceof Error ? error.message : String(error));
   }
 
@@ -348,6 +354,7 @@ export class Video {
     this.#decoder = undefined;
     this.#rung = "";
     this.#waitForKey = true;
+    this.#isBehind = false;
     this.#pending.clear();
     if (decoder !== undefined && decoder.state !== "closed") {
       decoder.close();
@@ -376,108 +383,34 @@ export class Video {
     }
     const now = performance.now();
     const { record, dueAt, cameLate, fedAt } = pending;
-    this.#host.decoded(record.position, now - fedAt);
     const took = now - fedAt;
+    this.#host.decoded(record.position, took);
+    this.#watchSpeed(now, took - this.#reorderDelay(record.rung));
     if (record.decodeOnly) {
       image.close();
       return;
     }
-    this.#queue.push({ image, record, dueAt, cameLate, took, decodedAt: now, close: () => image.close() });
+    this.display.add({ image, record, dueAt, cameLate, took, decodedAt: now, close: () => image.close() });
+    // Either may move all that waits, this frame included.
     if (this.#jumped) {
       this.#jumped = false;
       this.#host.jumpedLate(Math.max(0, now - dueAt));
+    } else if (!record.catchingUp) {
+      this.#host.ready(now - dueAt);
     }
-    this.#show();
+    this.display.show();
   }
 
-  /** Draws the newest frame that is due, and sets the timer for the next. */
-  #show(): void {
-    const now = performance.now();
-    const frame = this.#queue.take(now + EARLY);
-    if (frame !== undefined) {
-      // Better an old picture than none, so the first is shown even if its time is over.
-      const late = now - frame.dueAt > FREEZE && this.#lastShownAt !== undefined && !this.#isIdle;
-      if (late || frame.image.timestamp <= this.#lastShown) {
-        // What was old already when it came was only needed to decode the next.
-        this.counts.late += frame.cameLate ? 0 : 1;
-      } else {
-        this.#draw(frame);
+  /** Replaces a decoder that is late for long by one of the other kind. */
+  #watchSpeed(now: number, took: number): void {
+    const config = this.#config(this.#rung);
+    if (config === undefined || !this.#choice.handleDecoded(now, took)) {
+      return;
+    }
+    void this.#choice.replace(config).then((kind) => {
+      if (kind !== undefined) {
+        this.#host.decoderReplaced(kind);
       }
-      frame.close();
-    }
-    this.#schedule();
-  }
-
-  #schedule(): void {
-    const next = this.#queue.nextAt();
-    if (next === undefined || (this.#timer !== undefined && this.#timerAt === next)) {
-      return;
-    }
-    clearTimeout(this.#timer);
-    this.#timerAt = next;
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined;
-        this.#show();
-      },
-      Math.max(0, next - performance.now()),
-    );
-  }
-
-  #draw(frame: DecodedFrame): void {
-    const { image, record } = frame;
-    if (this.#canvas.width !== image.displayWidth || this.#canvas.height !== image.displayHeight) {
-      this.#canvas.width = image.displayWidth;
-      this.#canvas.height = image.displayHeight;
-      this.#host.resized(image.displayWidth, image.displayHeight);
-    }
-    this.#context.drawImage(image, 0, 0);
-    const now = performance.now();
-    this.counts.shown += 1;
-    if (this.#lastShownAt !== undefined) {
-      const gap = now - this.#lastShownAt;
-      this.counts.longestGap = Math.max(this.counts.longestGap, gap);
-      this.counts.freezes += gap > FREEZE ? 1 : 0;
-    }
-    this.#lastShownAt = now;
-    this.#lastShown = image.timestamp;
-    this.#capturedAt = record.capturedAt;
-    this.#shownRung = record.rung;
-    this.#host.rendered(record.position);
-    this.#measure(frame, now);
-  }
-
-  #measure(frame: DecodedFrame, now: number): void {
-    const { record } = frame;
-    const wall = performance.timeOrigin + now;
-    this.#remember(frame, wall);
-    if (frame.cameLate || record.catchingUp) {
-      // An old picture, shown while joining or from an archive, says nothing about the latency of live ones.
-      return;
-    }
-    this.lateness.push(now - frame.dueAt);
-    const capturedAt = record.capturedAt - this.#reorderDelay(record.rung);
-    this.latency.push(wall - capturedAt);
-    const { encode, publish, network, reassembly } = record.stages;
-    const display = Math.max(0, now - Math.max(frame.dueAt, frame.decodedAt));
-    const known = encode + publish + network + reassembly + frame.took + display;
-    const buffer = Math.max(0, wall - capturedAt - known);
-    this.stages.push({ capture: 0, encode, publish, network, reassembly, buffer, decode: frame.took, display });
-    if (this.stages.length > MAX_MEASURED) {
-      this.stages.shift();
-    }
-  }
-
-  #remember({ record, dueAt }: DecodedFrame, wall: number): void {
-    this.#shown.push({
-      position: record.position,
-      rung: record.rung,
-      capturedAt: record.capturedAt,
-      dueAt: performance.timeOrigin + dueAt,
-      shownAt: wall,
     });
-    if (this.#shown.length > MAX_SHOWN) {
-      this.#shown.shift();
-    }
   }
 }

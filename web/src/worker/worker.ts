@@ -1,6 +1,7 @@
 import { loadTab } from "#tab";
 import type { Command, Report } from "../shared/messages.ts";
 import { message } from "./link.ts";
+import { openScreen, type Screen } from "./screen.ts";
 import { Session } from "./session.ts";
 
 /** This file's own thread, as TypeScript's library for it does not name it. */
@@ -19,6 +20,8 @@ let start: Start | undefined;
 let takeCore: (core: WebAssembly.Module | undefined) => void;
 const compiled = new Promise<WebAssembly.Module | undefined>((resolve) => (takeCore = resolve));
 let core: ReturnType<typeof loadTab> | undefined;
+/** One for all sessions: its target can be taken once. */
+let screen: Screen | undefined;
 let session: Promise<Session | undefined> | undefined;
 let wanted = new AbortController();
 
@@ -54,7 +57,8 @@ function open(start: Start): void {
   if (session === undefined) {
     wanted = new AbortController();
     core ??= load(start.compiles ? compiled : undefined);
-    session = Session.open(start, core, report, wanted.signal);
+    screen ??= openScreen(start.screen);
+    session = Session.open({ start, screen, report }, core, wanted.signal);
     session.catch(fail);
   }
 }

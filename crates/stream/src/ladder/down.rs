@@ -63,7 +63,8 @@ impl Ladder {
         let recovers = standing.load < 0.99
             && (standing.lag - standing.limit) / (1.0 - standing.load) < standing.until_key - 0.1;
         // Without any picture nothing shows whether the path carries one again.
-        let may_blank = self.blank_groups < MAX_BLANK_GROUPS;
+        // What this machine has no time for, no path carries sooner.
+        let may_blank = self.blank_groups < MAX_BLANK_GROUPS && !path.is_overloaded();
         if standing.lag > 1.5 * target && !recovers && may_blank {
             self.react_by(now, view);
             self.is_blank = true;

@@ -216,6 +216,18 @@ fn react_blanks_when_nothing_helps() {
     }
 }
 
+/// A machine that is busy has as little time for a lower rung, and none is shown sooner by waiting for the next key sample.
+#[test]
+fn react_does_not_blank_for_a_busy_machine() {
+    let mut bench = quiet_path();
+    let late = |bench: &Bench| ladder(0).react(bench.now, &behind(bench, 0.3, (1_000, 300)));
+    assert_eq!(late(&bench), Some(Reaction::Blank));
+    bench.uplink.set_wake_delay(ms(20));
+    assert_eq!(late(&bench), Some(Reaction::Blank));
+    bench.uplink.set_wake_delay(ms(21));
+    assert_eq!(late(&bench), None);
+}
+
 /// What takes no frame twice cannot catch up, and goes blank once the lag is more than one and a half targets.
 #[test]
 fn what_cannot_catch_up_goes_blank() {

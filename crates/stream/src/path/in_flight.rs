@@ -191,6 +191,7 @@ impl InFlight {
     pub(super) fn survey(&self, now: Instant, path: &Path) -> Survey {
         let since = path.overtaken_before();
         let until = now + path.round_trip(now) + LEAVES_WITHIN;
+        let handled = path.wake_delay();
         let mut survey = Survey::default();
         let mut oldest: Option<Instant> = None;
         let live = self
@@ -199,7 +200,7 @@ impl InFlight {
             .filter(|entry| !entry.is_lost && !entry.rides && entry.ideal >= since);
         for entry in live {
             let bits = entry.size.as_bits() as f64;
-            if entry.ideal <= now {
+            if entry.ideal + handled <= now {
                 survey.queued += bits;
                 survey.late_count += 1;
                 oldest = Some(oldest.map_or(entry.ideal, |before| before.min(entry.ideal)));
@@ -208,7 +209,7 @@ impl InFlight {
                 survey.window += bits;
             }
         }
-        survey.overdue = oldest.map_or(0.0, |at| now.since(at).as_secs_f64());
+        survey.overdue = oldest.map_or(0.0, |at| now.since(at + handled).as_secs_f64());
         survey
     }
 
@@ -222,7 +223,7 @@ impl InFlight {
         let mut lost = Vec::new();
         self.entries.retain(|token, entry| {
             if !entry.is_lost {
-                let late = now.since(entry.ideal).as_secs_f64();
+                let late = now.since(entry.ideal + path.wake_delay()).as_secs_f64();
                 let overtaken = flows && entry.ideal + OVERTAKEN < newest && late > tolerance;
                 if overtaken || late > GONE || entry.expires_at <= now {
                     entry.is_lost = true;

@@ -68,7 +68,10 @@ impl Watcher {
             let there = wall.as_micros().saturating_add_signed(offset);
             Some(Timestamp::from_micros(there))
         };
-        let common = self.is_steady().then(|| Probes::until_common(there()));
+        let common = self
+            .streams
+            .are_steady(self.catalogues.is_announced(), self.travel.is_away())
+            .then(|| Probes::until_common(there()));
         self.carry_out(now);
         let metadata = metadata(self.probes.token, &self.names);
         if let Some(nonce) = self.uplink.want_object(now, metadata) {
@@ -238,7 +241,10 @@ impl Watcher {
         }
         self.streams.share_playout(now, &self.config);
         self.line_up(now, metadata);
-        if !self.is_steady() {
+        if !self
+            .streams
+            .are_steady(self.catalogues.is_announced(), self.travel.is_away())
+        {
             self.probes.expect(now);
         }
     }

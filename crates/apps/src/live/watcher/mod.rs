@@ -169,6 +169,12 @@ impl Watcher {
         self.settle(now);
     }
 
+    /// Sets by how much packets are handled after they arrive, as this machine is busy: neither a queue on the path nor loss. Zero
+    /// by default.
+    pub const fn set_wake_delay(&mut self, delay: Duration) {
+        self.uplink.set_wake_delay(delay);
+    }
+
     /// Chooses another bitrate of the video; playback changes over at a key frame, without a gap where both rungs come.
     pub fn set_rung(&mut self, now: Instant, rung: RungChoice) {
         self.config.rung = rung;
@@ -287,12 +293,6 @@ impl Watcher {
             verifier: self.authority.verifier(),
             playout: self.streams.playout(now, &self.config),
         }
-    }
-
-    /// Returns whether there is nothing to find out at the moment.
-    fn is_steady(&self) -> bool {
-        let is_playing = self.travel.is_away() || self.streams.have_started();
-        self.catalogues.is_announced() && !self.streams.is_starved() && is_playing
     }
 
     fn wheel(&self, now: Instant, client: ClientId) -> steering::Wheel<'_> {

@@ -164,6 +164,12 @@ impl Streams {
         self.is_starved
     }
 
+    /// Returns whether there is nothing to find out at the moment, with the newest catalogue announced or not, while playback is
+    /// away from them or not.
+    pub(super) fn are_steady(&self, is_announced: bool, is_away: bool) -> bool {
+        is_announced && !self.is_starved && (is_away || self.have_started())
+    }
+
     /// Looks whether anything arrives. Returns whether nothing does, if that is news.
     pub(super) fn check_starvation(&mut self, now: Instant) -> Option<bool> {
         let last = self.last_arrival();

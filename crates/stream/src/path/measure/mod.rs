@@ -35,6 +35,10 @@ use round_trips::RoundTrips;
 const FLOWING: Duration = Duration::from_millis(60);
 /// A pause as long as this was a stall.
 const STALL: Duration = Duration::from_millis(100);
+/// With later wake-ups, gaps between packets are this machine's.
+const PUNCTUAL: Duration = Duration::from_millis(4);
+/// With later wake-ups, what does not come may have been dropped here.
+const OVERLOADED: Duration = Duration::from_millis(20);
 /// Delays that differ by less than that over seconds are no queue.
 const STILL: f64 = 0.012;
 
@@ -78,6 +82,7 @@ pub struct Path {
     marked: f64,
     offered: Option<(Instant, Bitrate)>,
     target: Duration,
+    wake_delay: Duration,
 }
 
 impl Path {
@@ -98,6 +103,7 @@ impl Path {
             marked: 0.0,
             offered: None,
             target,
+            wake_delay: Duration::ZERO,
         }
     }
 
@@ -109,6 +115,22 @@ impl Path {
     /// Returns the playout target.
     pub const fn target(&self) -> Duration {
         self.target
+    }
+
+    /// Sets by how much packets are handled after they arrive, as this machine is busy. That is neither a queue on the path nor
+    /// loss. Zero by default.
+    pub const fn set_wake_delay(&mut self, delay: Duration) {
+        self.wake_delay = delay;
+    }
+
+    /// Returns by how much packets are handled after they arrive.
+    pub(in crate::path) const fn wake_delay(&self) -> Duration {
+        self.wake_delay
+    }
+
+    /// Returns whether this machine has too little time for its packets.
+    pub fn is_overloaded(&self) -> bool {
+        self.wake_delay > OVERLOADED
     }
 
     /// Returns the round trip without queues: to the producer if its Data shows it, else to whoever answers.
@@ -142,7 +164,7 @@ impl Path {
             self.round_trips.on_answer(now, now.since(arrived.sent_at));
         }
         let ideal = self.ideal(now, arrived.sent_at, arrived.available_at);
-        let queue = now.since(ideal).as_secs_f64();
+        let queue = now.since(ideal + self.wake_delay).as_secs_f64();
         let bits = arrived.size.as_bits() as f64;
         // What comes before its time was published early.
         self.newest_ideal = self.newest_ideal.max(ideal.min(now));
@@ -158,7 +180,8 @@ impl Path {
                 self.history.on_step(now, (queue - last.queue).abs());
             }
             // What could have been here together was sent together: where the link is too fast for a queue, that shows as much.
-            if ideal + Duration::from_micros(100) < last.at || ideal <= last.ideal {
+            let is_pair = ideal + Duration::from_micros(100) < last.at || ideal <= last.ideal;
+            if is_pair && self.wake_delay < PUNCTUAL {
                 let gap = gap.as_secs_f64();
                 self.history.on_pair(now, bits, gap);
                 self.capacity.on_pair(bits, gap);
@@ -186,6 +209,9 @@ impl Path {
 
     /// Records the loss of a packet.
     pub(in crate::path) fn on_loss(&mut self, now: Instant) {
+        if self.is_overloaded() {
+            return;
+        }
         let is_squeezed = self.is_full(now);
         self.history.on_loss(now, is_squeezed);
     }

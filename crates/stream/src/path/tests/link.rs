@@ -193,6 +193,8 @@ pub(crate) struct Bench {
     pub(crate) came: Vec<(Instant, Token)>,
     /// All other events.
     pub(crate) events: Vec<(Instant, Event)>,
+    /// Times after which the machine handles what has come, over and over; empty: at once.
+    pub(crate) wake_periods: Vec<Duration>,
     /// From publication to arrival without queues, as the consumer knows it.
     base: Duration,
     /// The same before the path was reported to be longer.
@@ -223,6 +225,7 @@ impl Bench {
             sent: Vec::new(),
             came: Vec::new(),
             events: Vec::new(),
+            wake_periods: Vec::new(),
             wants: BTreeMap::new(),
             samples: 0,
             next_sample_at: Instant::ZERO,
@@ -246,7 +249,26 @@ impl Bench {
                 self.next_sample_at = self.now + PERIOD;
                 self.want_sample(rate);
             }
-            self.run_until(self.next_sample_at.min(until));
+            match self.wake_periods.first() {
+                None => self.run_until(self.next_sample_at.min(until)),
+                Some(_) => self.sleep(),
+            }
+        }
+    }
+
+    /// Handles what comes within the next wake period at its end.
+    fn sleep(&mut self) {
+        self.settle();
+        let wakes_at = self.now + self.wake_periods[0];
+        self.wake_periods.rotate_left(1);
+        let mut waiting = Vec::new();
+        while let Some(at) = self.link.next_step().filter(|at| *at <= wakes_at) {
+            let (_, step) = self.link.steps.pop_first().expect("it was looked at");
+            waiting.extend(self.link.step(at, step));
+        }
+        self.now = wakes_at;
+        for packet in waiting {
+            self.on_packet(packet);
         }
     }
 

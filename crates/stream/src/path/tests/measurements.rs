@@ -42,6 +42,36 @@ fn capacity_is_the_rate_within_bursts() {
     }
 }
 
+/// A machine wakes up after 10 to 61 ms, so that packets come in bursts and late. If it says so, the path stays what it was: 4 Mbit/s without queue
+/// and loss. If not, bursts are taken for a faster link.
+#[test]
+fn late_wake_ups_tell_nothing_of_the_path() {
+    for wake_delay in [Duration::ZERO, ms(61)] {
+        let mut bench = bench(Bitrate::mbps(4));
+        bench.play(Bitrate::mbps(1), ms(3_000));
+        bench.uplink.set_wake_delay(wake_delay);
+        bench.wake_periods = [10, 47, 23, 61].map(ms).to_vec();
+        bench.play(Bitrate::mbps(1), ms(5_000));
+        let (now, path) = (bench.now, bench.uplink.path());
+        assert_eq!(path.is_overloaded(), !wake_delay.is_zero());
+        if wake_delay.is_zero() {
+            assert!(path.capacity() > 5e6, "{}", path.capacity());
+            continue;
+        }
+        assert!((3.9e6..4.1e6).contains(&path.capacity()));
+        assert!(path.queue_max(now, ms(4_000)) < 0.005);
+        assert!(path.loss(now, ms(4_000)) < 1e-9);
+        assert_eq!(growths(&bench), []);
+        // With time again, it measures as before.
+        bench.uplink.set_wake_delay(Duration::ZERO);
+        bench.wake_periods.clear();
+        bench.link.rate = Bitrate::mbps(2);
+        bench.play(Bitrate::mbps(1), ms(5_000));
+        let capacity = bench.uplink.path().capacity();
+        assert!((1.8e6..2.2e6).contains(&capacity), "{capacity}");
+    }
+}
+
 /// Two Interests of 20 ms, and 2.16 ms on the link.
 #[test]
 fn round_trip_is_without_queues() {

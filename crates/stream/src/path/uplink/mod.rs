@@ -170,6 +170,11 @@ impl Uplink {
         self.path.set_target(target);
     }
 
+    /// Sets by how much packets are handled after they arrive, as this machine is busy.
+    pub const fn set_wake_delay(&mut self, delay: Duration) {
+        self.path.set_wake_delay(delay);
+    }
+
     /// Sets what all that is played takes on the wire.
     pub const fn set_need(&mut self, need: Bitrate) {
         self.need = need;

@@ -21,28 +21,28 @@ pub(super) struct Unproven {
 }
 
 impl Unproven {
-    /// Keeps the first frames of a challenged peer; later ones repeat them.
+    /// Keeps frames of a challenged peer, behind those that it sent before. What was the same octets before is kept once.
     pub(super) fn keep(&mut self, path: UdpPath, frames: &[Bytes]) {
-        if self.frames.contains_key(&path) {
-            return;
+        if !self.frames.contains_key(&path) {
+            while self.order.len() >= MAX_PEERS
+                && let Some(first) = self.order.pop_front()
+            {
+                self.frames.remove(&first);
+            }
+            self.order.push_back(path);
         }
-        let mut octets = 0;
-        let kept = frames.iter().take_while(|frame| {
+        let kept = self.frames.entry(path).or_default();
+        let mut octets: usize = kept.iter().map(Bytes::len).sum();
+        for frame in frames {
             octets += frame.len();
-            octets <= MAX_OCTETS
-        });
-        // A slice would hold on to the whole buffer that many peers' datagrams were received in.
-        let kept: Vec<_> = kept.map(|frame| Bytes::copy_from_slice(frame)).collect();
-        if kept.is_empty() {
-            return;
+            if octets > MAX_OCTETS {
+                return;
+            }
+            if !kept.contains(frame) {
+                // A slice would hold on to the whole buffer that many peers' datagrams were received in.
+                kept.push(Bytes::copy_from_slice(frame));
+            }
         }
-        while self.order.len() >= MAX_PEERS
-            && let Some(first) = self.order.pop_front()
-        {
-            self.frames.remove(&first);
-        }
-        self.order.push_back(path);
-        self.frames.insert(path, kept);
     }
 
     /// Returns the kept frames of a peer that has a face now.
@@ -61,14 +61,15 @@ mod tests {
         SocketAddr::from(([192, 0, 2, 1], port)).into()
     }
 
+    /// What a newcomer sends before its answer to the challenge arrives is kept in order, and repetitions once.
     #[test]
-    fn what_a_peer_sent_first_is_kept_once() {
+    fn what_a_peer_sent_is_kept_in_order() {
         let mut unproven = Unproven::default();
-        let [first, again] = ["first", "again"].map(|it| Bytes::from_static(it.as_bytes()));
+        let [first, second] = ["first", "second"].map(|it| Bytes::from_static(it.as_bytes()));
         unproven.keep(peer(1), core::slice::from_ref(&first));
-        unproven.keep(peer(1), &[again]);
+        unproven.keep(peer(1), &[first.clone(), second.clone()]);
         assert!(unproven.take(peer(2)).is_empty());
-        assert_eq!(unproven.take(peer(1)), [first]);
+        assert_eq!(unproven.take(peer(1)), [first, second]);
         assert!(unproven.take(peer(1)).is_empty());
     }
 
@@ -77,7 +78,8 @@ mod tests {
         let mut unproven = Unproven::default();
         let frame = Bytes::from(vec![0; 2_000]);
         for port in 1..=MAX_PEERS as u16 + 2 {
-            unproven.keep(peer(port), &[(); 3].map(|()| frame.clone()));
+            let frames = [0, 1, 2].map(|octet| Bytes::from(vec![octet; 2_000]));
+            unproven.keep(peer(port), &frames);
             assert!(unproven.order.len() <= MAX_PEERS);
         }
         assert!(unproven.take(peer(2)).is_empty());

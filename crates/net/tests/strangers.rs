@@ -124,12 +124,13 @@ async fn occupy(node: &Node, from: Ipv4Addr, to: SocketAddr) -> Vec<UdpSocket> {
 }
 
 /// Each sends an Interest for what nobody has, waits for what comes of it, and returns that: a round takes what the node takes for it.
+/// Nothing comes back to a peer that has to pause, so the wait is short.
 async fn send_and_return(sockets: &[UdpSocket]) {
     let wanted = interest(name("/nobody"), Duration::from_secs(4));
     let mut buffer = [0; 9_000];
     for socket in sockets {
         let _ = socket.send(&wanted);
-        let mut yields = 0..10_000;
+        let mut yields = 0..300;
         while yields.next().is_some() && socket.peek(&mut buffer).is_err() {
             tokio::task::yield_now().await;
         }

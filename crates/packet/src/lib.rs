@@ -31,7 +31,7 @@ pub use fields::Field;
 pub use interest::{Interest, InterestBuilder, InterestTemplate, Nonce};
 pub use lp::LpPacket;
 pub use manifest::{Digests, PacketDigest};
-pub use name::{Component, Name, NameBuilder, ParseNameError};
+pub use name::{Component, Name, NameBuilder, ParseNameError, hex_decode, percent_decode};
 pub use path_label::{HopLabel, PathLabel};
 pub use prefix_announcement::PrefixAnnouncement;
 pub use signature::{

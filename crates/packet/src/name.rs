@@ -2,7 +2,7 @@
 
 mod uri;
 
-pub use uri::ParseNameError;
+pub use uri::{ParseNameError, hex_decode, percent_decode};
 
 use core::cmp::Ordering;
 use core::fmt;

@@ -45,7 +45,7 @@ fn parse_component(name: NameBuilder, segment: &str) -> Result<NameBuilder, &'st
         return append(
             name,
             kind,
-            unhex(text).ok_or("a digest has 64 hexadecimal digits")?,
+            hex_decode(text).ok_or("a digest has 64 hexadecimal digits")?,
         );
     }
     if let Some(&(kind, _)) = NUMBERED.iter().find(|(_, known)| *known == word) {
@@ -77,6 +77,14 @@ fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
             periods => Ok(vec![b'.'; periods - 3]),
         };
     }
+    percent_decode(text)
+}
+
+/// Returns the octets of `text`, in which `%` and two hexadecimal digits stand for an octet.
+///
+/// # Errors
+/// The name of the mistake, if an escape is incomplete or has other characters than digits.
+pub fn percent_decode(text: &str) -> Result<Vec<u8>, &'static str> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, after)) = rest.split_first() {
@@ -92,7 +100,8 @@ fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
     Ok(octets)
 }
 
-fn unhex(text: &str) -> Option<Vec<u8>> {
+/// Returns the octets that pairs of hexadecimal digits stand for; `None` if `text` has anything else.
+pub fn hex_decode(text: &str) -> Option<Vec<u8>> {
     text.as_bytes().chunks(2).map(hex_octet).collect()
 }
 

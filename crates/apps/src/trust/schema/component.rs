@@ -1,8 +1,8 @@
 //! Name components as schemas write them.
 
 use bytes::Bytes;
-use namecast_packet::Component;
 use namecast_packet::tlv::Writer;
+use namecast_packet::{Component, hex_decode, percent_decode};
 
 /// Types whose value is written as a decimal number.
 const NUMBERED: [(&str, u16); 5] = [
@@ -26,15 +26,14 @@ pub(super) fn parse(text: &str) -> Result<Bytes, &'static str> {
         return Err("it has characters other than letters, digits and - . _ ~ = %");
     }
     let Some((word, value)) = text.split_once('=') else {
-        return Ok(element(Component::GENERIC, &unescape(text)?));
+        return Ok(element(Component::GENERIC, &percent_decode(text)?));
     };
     if value.contains('=') {
         return Err("it has two signs =");
     }
     if let Some(&(_, kind)) = DIGESTS.iter().find(|(known, _)| *known == word) {
-        let octets = value.as_bytes().chunks(2).map(octet);
-        let octets: Option<Vec<_>> = octets.collect();
-        return Ok(element(kind, &octets.ok_or("it is not hexadecimal")?));
+        let octets = hex_decode(value).ok_or("it is not hexadecimal")?;
+        return Ok(element(kind, &octets));
     }
     if let Some(&(_, kind)) = NUMBERED.iter().find(|(known, _)| *known == word) {
         let number = value
@@ -46,35 +45,11 @@ pub(super) fn parse(text: &str) -> Result<Bytes, &'static str> {
     }
     let kind = word.parse().ok().filter(|&kind: &u16| kind > 0);
     let kind = kind.ok_or("its type is unknown")?;
-    Ok(element(kind, &unescape(value)?))
+    Ok(element(kind, &percent_decode(value)?))
 }
 
 fn element(kind: u16, value: &[u8]) -> Bytes {
     let mut writer = Writer::default();
     writer.element(kind.into(), value);
     writer.finish()
-}
-
-fn unescape(text: &str) -> Result<Vec<u8>, &'static str> {
-    let mut octets = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first != b'%' {
-            octets.push(first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2).ok_or("an escape is cut")?;
-        octets.push(octet(digits).ok_or("an escape is not hexadecimal")?);
-        rest = after;
-    }
-    Ok(octets)
-}
-
-fn octet(digits: &[u8]) -> Option<u8> {
-    let digit = |digit: u8| char::from(digit).to_digit(16);
-    match digits {
-        [high, low] => u8::try_from(digit(*high)? << 4 | digit(*low)?).ok(),
-        _ => None,
-    }
 }

@@ -2,20 +2,37 @@
 
 #![allow(dead_code, reason = "each test needs some of it")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use namecast_units::Random;
 
 /// The starting points of the fuzz target `target`, each of some octets.
 pub(crate) fn seeds(target: &str) -> Vec<Vec<u8>> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-    let entries = std::fs::read_dir(directory.join(target)).expect("there are seeds");
+    let entries = std::fs::read_dir(directory(target)).expect("there are seeds");
     let mut paths: Vec<_> = entries
         .map(|entry| entry.expect("an entry").path())
         .collect();
     paths.sort();
     let read = |path| std::fs::read(path).expect("a file");
     paths.iter().map(read).collect()
+}
+
+/// Asserts that the file `name` of the target's seeds has the octets `seed`. With the environment variable `NAMECAST_WRITE_SEEDS` it is
+/// written first.
+pub(crate) fn is_kept(target: &str, name: &str, seed: &[u8]) {
+    let directory = directory(target);
+    let path = directory.join(name);
+    if std::env::var_os("NAMECAST_WRITE_SEEDS").is_some() {
+        std::fs::create_dir_all(&directory).expect("a directory");
+        std::fs::write(&path, seed).expect("a file");
+    }
+    let kept = std::fs::read(&path).expect("a seed");
+    assert!(kept == seed, "{} differs", path.display());
+}
+
+fn directory(target: &str) -> PathBuf {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    seeds.join(target)
 }
 
 /// Any octet.

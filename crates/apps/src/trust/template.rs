@@ -152,10 +152,8 @@ mod tests {
 
     #[test]
     fn any_root_is_written_as_schemas_read_it() {
-        for root in ["/", "/a%20b/..../32=x/v=7/t=300", "/a%3Db/8=/%00"] {
-            let Ok(parsed) = root.parse::<Name>() else {
-                continue;
-            };
+        for root in ["/", "/a%20b/..../32=x/v=7/t=300", "/a%3Db/8=.../%00"] {
+            let parsed = name(root);
             let schema = Schema::compile(&streams(&parsed), &Limits::default()).unwrap();
             let own = parsed.builder().name(&certificate("/")).finish();
             let stream = parsed.builder().name(&name("/32=trust/v=1/seg=0")).finish();

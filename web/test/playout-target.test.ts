@@ -59,7 +59,7 @@ test("the target shrinks by 5 % a second once ten seconds needed less", () => {
   expect(target.current).toBe(100);
 });
 
-test("the cap holds, is told, and gives way to a higher chosen target", () => {
+test("the cap holds, is reported, and gives way to a higher chosen target", () => {
   const target = new PlayoutTarget(100);
   play(target, 0, 5, () => 4_000);
   expect(target.current).toBe(cap);

@@ -11,7 +11,7 @@ function picture(number: number): Picture {
   return made as unknown as Picture;
 }
 
-/** A track that takes a picture when it is told to, or refuses it. */
+/** A track that accepts each picture when the test says so, or refuses it. */
 function slowTrack() {
   const taken: number[] = [];
   const waiting: { take: () => void; refuse: () => void }[] = [];

@@ -16,7 +16,7 @@ fn main() {
     }
 }
 
-/// What is compiled, and what that and the other one's model say of each name and key.
+/// Answer: the compiled octets, and the verdicts of this model and of the other one on each name and key.
 fn answer(line: &Value) -> Value {
     let source = line["source"].as_str().expect("a source");
     let compiled = match Schema::compile(source, &Limits::default()) {

@@ -249,7 +249,7 @@ impl Running {
     }
 }
 
-/// Returns the reason under which lines of a state are limited: a refusal is told beside registrations that succeed.
+/// Returns the key that limits log lines of `state`: registrations that succeed must not suppress the line of a refusal.
 const fn limited_as(state: &RegistrationState) -> &'static str {
     match state {
         RegistrationState::Pending => "registration pending",

@@ -266,7 +266,7 @@ impl Chains {
         for name in names {
             match self.link(packet, &name, wall, left) {
                 Ok(vouched) => return Ok((name, vouched)),
-                // What is missing may still come.
+                // A missing certificate may still arrive.
                 Err(missing @ Broken::Missing(_)) => return Err(missing),
                 Err(refused) => broken = refused,
             }

@@ -220,7 +220,7 @@ fn a_known_chain_ends_with_its_shortest_certificate() {
     assert_eq!(late, Judgement::Refused(Refusal::NotValidNow));
 }
 
-/// What is missing is named, from the packet up, and one certificate is fetched for all packets.
+/// The verdict names the missing certificate nearest to the packet, and one certificate is fetched for all packets.
 #[test]
 fn missing_certificates_are_named_one_by_one() {
     let mut chains = chains(&[]);

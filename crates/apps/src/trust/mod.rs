@@ -1,4 +1,4 @@
-//! Who may publish what: rules that say which key may sign which name, and chains of certificates up to an anchor.
+//! Trust schemas: rules that say which key may sign which name, and chains of certificates up to an anchor.
 
 mod chain;
 mod refusal;

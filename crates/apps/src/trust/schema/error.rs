@@ -26,7 +26,7 @@ pub struct TextError {
     pub place: Place,
     /// The rule that it is in, if it is in one.
     pub rule: Option<String>,
-    /// What is wrong.
+    /// The mistake.
     pub problem: TextProblem,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for TextError {
 
 impl core::error::Error for TextError {}
 
-/// What is wrong with the text of a schema.
+/// Mistake in the text of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TextProblem {
@@ -55,9 +55,9 @@ pub enum TextProblem {
     /// Another word was required.
     #[error("found {found}, expected {expected}")]
     Unexpected {
-        /// What is there.
+        /// The text found.
         found: String,
-        /// What may be there.
+        /// The texts allowed.
         expected: &'static str,
     },
     /// A text in quotation marks that is no name component.

@@ -25,7 +25,7 @@ pub(super) enum Step {
 }
 
 impl Chain<'_> {
-    /// What the chain counts towards the limit.
+    /// Returns the number of components, tags and options, which the limit bounds.
     fn size(&self) -> usize {
         let terms = self.terms.iter();
         let options: usize = terms

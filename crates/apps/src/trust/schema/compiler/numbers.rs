@@ -29,7 +29,7 @@ pub(super) enum NumberedPart {
     Rule(RuleId),
 }
 
-/// What the component behind patterns must be.
+/// Condition on the component behind patterns.
 pub(super) struct Term {
     pub tags: Vec<Tag>,
     pub options: Vec<Choice>,

@@ -23,6 +23,8 @@ use crate::Clock;
 
 /// What was used less long ago is not idle.
 const GRACE: Duration = Duration::from_secs(2);
+/// Time in which a newcomer may come to use its place: until then idle ones give way first.
+const FIRST_USE: Duration = Duration::from_secs(1);
 
 /// Addresses that most likely belong to one site: a /24 of IPv4, a /56 of IPv6 (RFC 6177), or this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,54 +67,106 @@ impl fmt::Display for Source {
     }
 }
 
-/// When a place was last used; `None`: never.
-type Used = Option<Instant>;
+/// How idle a place is, the idlest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Idleness {
+    /// Since it was taken, not used at all.
+    UnusedSince(Instant),
+    /// Used last at this time.
+    UsedAt(Instant),
+}
+
+/// Places of one source, the idlest first.
+#[derive(Clone, Debug, SmartDefault)]
+struct Places<K> {
+    unused: BTreeSet<(Instant, K)>,
+    used: BTreeSet<(Instant, K)>,
+}
+
+impl<K: Copy + Ord> Places<K> {
+    fn insert(&mut self, idleness: Idleness, key: K) {
+        match idleness {
+            Idleness::UnusedSince(time) => self.unused.insert((time, key)),
+            Idleness::UsedAt(time) => self.used.insert((time, key)),
+        };
+    }
+
+    fn remove(&mut self, idleness: Idleness, key: K) {
+        match idleness {
+            Idleness::UnusedSince(time) => self.unused.remove(&(time, key)),
+            Idleness::UsedAt(time) => self.used.remove(&(time, key)),
+        };
+    }
+
+    fn len(&self) -> usize {
+        self.unused.len() + self.used.len()
+    }
+
+    fn idlest(&self) -> Option<(Idleness, K)> {
+        let unused = self.unused.first();
+        let unused = unused.map(|&(time, key)| (Idleness::UnusedSince(time), key));
+        let used = self.used.first();
+        unused.or_else(|| used.map(|&(time, key)| (Idleness::UsedAt(time), key)))
+    }
+
+    /// Returns the place that anybody may have: an unused one whose time for a first use is over, an idle one, or any unused one.
+    fn forfeited(&self, now: Instant) -> Option<K> {
+        let is_over = |&&(since, _): &&(Instant, K), time| now.since(since) >= time;
+        let unused = self.unused.first();
+        let idle = || self.used.first().filter(|it| is_over(it, GRACE));
+        let mature = unused.filter(|it| is_over(it, FIRST_USE));
+        mature.or_else(idle).or(unused).map(|&(_, key)| key)
+    }
+}
 
 /// Those who have places, by source and by when they last used them.
 #[derive(Clone, Debug, SmartDefault)]
 pub struct Occupants<K> {
-    occupants: BTreeMap<K, (Source, Used)>,
-    by_source: BTreeMap<Source, BTreeSet<(Used, K)>>,
+    occupants: BTreeMap<K, (Source, Idleness)>,
+    by_source: BTreeMap<Source, Places<K>>,
     /// Sources, those with most places first, and of these the one with the idlest occupant.
-    order: BTreeSet<(Reverse<usize>, Used, Source)>,
+    order: BTreeSet<(Reverse<usize>, Idleness, Source)>,
 }
 
 impl<K: Copy + Ord> Occupants<K> {
-    /// Records that `key` of `source` has a place, used last at `used_at`, or never. One that had a place already has this one
-    /// instead.
-    pub fn insert(&mut self, key: K, source: Source, used_at: Option<Instant>) {
-        self.remove(key);
-        self.occupants.insert(key, (source, used_at));
-        self.change(source, |of_source| of_source.insert((used_at, key)));
+    /// Records that `key` of `source` takes a place, of no use yet. One that had a place already has this one instead.
+    pub fn insert(&mut self, now: Instant, key: K, source: Source) {
+        self.set(key, source, Idleness::UnusedSince(now));
     }
 
     /// Records that `key` used its place.
     pub fn touch(&mut self, now: Instant, key: K) {
-        if let Some(&(source, used_at)) = self.occupants.get(&key)
-            && used_at < Some(now)
+        if let Some(&(source, idleness)) = self.occupants.get(&key)
+            && idleness < Idleness::UsedAt(now)
         {
-            self.insert(key, source, Some(now));
+            self.set(key, source, Idleness::UsedAt(now));
         }
+    }
+
+    fn set(&mut self, key: K, source: Source, idleness: Idleness) {
+        self.remove(key);
+        self.occupants.insert(key, (source, idleness));
+        self.change(source, |places| places.insert(idleness, key));
     }
 
     /// Frees the place of `key`.
     pub fn remove(&mut self, key: K) {
-        if let Some((source, used_at)) = self.occupants.remove(&key) {
-            self.change(source, |of_source| of_source.remove(&(used_at, key)));
+        if let Some((source, idleness)) = self.occupants.remove(&key) {
+            self.change(source, |places| places.remove(idleness, key));
         }
     }
 
-    fn change(&mut self, source: Source, change: impl FnOnce(&mut BTreeSet<(Used, K)>) -> bool) {
-        let of_source = self.by_source.entry(source).or_default();
-        let rank = |of_source: &BTreeSet<(Used, K)>| {
-            let &(idlest, _) = of_source.first()?;
-            Some((Reverse(of_source.len()), idlest, source))
+    fn change(&mut self, source: Source, change: impl FnOnce(&mut Places<K>)) {
+        let places = self.by_source.entry(source).or_default();
+        let rank = |places: &Places<K>| {
+            let (idleness, _) = places.idlest()?;
+            Some((Reverse(places.len()), idleness, source))
         };
-        if let Some(before) = rank(of_source) {
+        if let Some(before) = rank(places) {
             self.order.remove(&before);
         }
-        change(of_source);
-        match rank(of_source) {
+        change(places);
+        match rank(places) {
             Some(after) => {
                 self.order.insert(after);
             }
@@ -124,21 +178,24 @@ impl<K: Copy + Ord> Occupants<K> {
 
     /// Returns who gives way for one more of `newcomer`, where no place is free; `None`: nobody.
     pub fn gives_way(&self, now: Instant, newcomer: Source) -> Option<K> {
-        let &(Reverse(most), used_at, source) = self.order.first()?;
-        let &(_, idlest) = self.by_source.get(&source)?.first()?;
+        let &(Reverse(most), _, source) = self.order.first()?;
+        let places = self.by_source.get(&source)?;
         let is_unfair = most > self.count(newcomer) + 1;
-        let is_idle = used_at.is_none_or(|at| now.since(at) >= GRACE);
-        (is_unfair || is_idle).then_some(idlest)
+        let taken = || Some(places.idlest().filter(|_| is_unfair)?.1);
+        places.forfeited(now).or_else(taken)
     }
 
     /// Returns when `key` last used its place, if it ever did.
     pub fn used_at(&self, key: K) -> Option<Instant> {
-        self.occupants.get(&key).and_then(|&(_, used_at)| used_at)
+        match self.occupants.get(&key)?.1 {
+            Idleness::UnusedSince(_) => None,
+            Idleness::UsedAt(time) => Some(time),
+        }
     }
 
     /// Returns the number of places that `source` has.
     pub fn count(&self, source: Source) -> usize {
-        self.by_source.get(&source).map_or(0, BTreeSet::len)
+        self.by_source.get(&source).map_or(0, Places::len)
     }
 
     /// Returns the number of places that are taken.
@@ -207,7 +264,8 @@ impl Entrance {
             gives_way: gives_way.clone(),
         };
         state.connections.insert(key, connection);
-        state.occupants.insert(key, source, Some(now));
+        state.occupants.insert(now, key, source);
+        state.occupants.touch(now, key);
         Some(Place {
             entrance: self.clone(),
             key,
@@ -324,7 +382,8 @@ mod tests {
         let [a, b, c, d] = ["10.0.1.1", "10.0.2.1", "10.0.3.1", "10.0.4.1"].map(source);
         let mut occupants = Occupants::default();
         for (key, source) in [(1, a), (2, a), (3, a), (4, b), (5, b), (6, c)] {
-            occupants.insert(key, source, Some(at(10)));
+            occupants.insert(at(9), key, source);
+            occupants.touch(at(10), key);
         }
         occupants.touch(at(11), 1);
         for (newcomer, expected) in [(a, None), (b, None), (c, Some(2)), (d, Some(2))] {
@@ -344,8 +403,10 @@ mod tests {
     fn the_idlest_of_equals_gives_way_once_it_is_idle() {
         let [a, b] = ["10.0.1.1", "10.0.2.1"].map(source);
         let mut occupants = Occupants::default();
-        occupants.insert(1, a, Some(at(10)));
-        occupants.insert(2, b, Some(at(11)));
+        for (time, key, source) in [(at(10), 1, a), (at(11), 2, b)] {
+            occupants.insert(time, key, source);
+            occupants.touch(time, key);
+        }
         let just_before = at(12).saturating_sub(Duration::from_nanos(1));
         for newcomer in [a, b] {
             assert_eq!(occupants.gives_way(just_before, newcomer), None);
@@ -353,9 +414,25 @@ mod tests {
         }
         occupants.touch(at(12), 1);
         assert_eq!(occupants.gives_way(at(13), a), Some(2));
-        occupants.insert(3, b, None);
-        occupants.insert(4, a, None);
-        assert_eq!(occupants.gives_way(at(12), a), Some(4));
+        occupants.insert(at(10), 3, b);
+        occupants.insert(at(11), 4, a);
+        assert_eq!(occupants.gives_way(at(12), a), Some(3));
+    }
+
+    /// While a place that was taken at 10 s may come to be used, an idle one gives way in its stead; then it goes before that one.
+    #[test]
+    fn a_newcomer_has_time_for_a_first_use() {
+        let a = source("10.0.1.1");
+        let mut occupants = Occupants::default();
+        occupants.insert(at(1), 1, a);
+        occupants.touch(at(8), 1);
+        occupants.insert(at(10), 2, a);
+        let just_before = at(11).saturating_sub(Duration::from_nanos(1));
+        assert_eq!(occupants.gives_way(just_before, a), Some(1));
+        assert_eq!(occupants.gives_way(at(11), a), Some(2));
+        // One that is in use never goes before an unused one.
+        occupants.touch(just_before, 1);
+        assert_eq!(occupants.gives_way(just_before, a), Some(2));
     }
 
     /// One of 300 viewers behind an address loses nothing to the others while places are free, and one of elsewhere gets in when

@@ -123,7 +123,7 @@ impl EventLoop {
         entry.keep_alive = keep_alive.map(|interval| KeepAlive::new(now, interval));
         entry.origin = origin;
         if let Some(source) = source {
-            self.sources.add(face, &entry, source);
+            self.sources.add(now, face, &entry, source);
         }
         self.faces.insert(face, entry);
         self.tell(face, FaceEventKind::Created);

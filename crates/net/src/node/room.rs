@@ -106,10 +106,10 @@ impl FaceSources {
     }
 
     /// Adds a face of `source`, of no use yet.
-    pub(super) fn add(&mut self, face: FaceId, entry: &FaceEntry, source: Source) {
+    pub(super) fn add(&mut self, now: Instant, face: FaceId, entry: &FaceEntry, source: Source) {
         if let Some(group) = Self::of(entry) {
             let occupants = self.groups.entry(group).or_default();
-            occupants.insert(face, source, None);
+            occupants.insert(now, face, source);
         }
     }
 

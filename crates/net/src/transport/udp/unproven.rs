@@ -1,6 +1,6 @@
 //! Frames of UDP peers that have not answered their challenge yet.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
@@ -15,23 +15,29 @@ const MAX_OCTETS: usize = 4_096;
 /// makes room.
 #[derive(Debug, Default)]
 pub(super) struct Unproven {
-    frames: BTreeMap<UdpPath, Vec<Bytes>>,
+    peers: BTreeMap<UdpPath, Kept>,
     /// Peers in the order in which they came.
-    order: VecDeque<UdpPath>,
+    order: BTreeMap<u64, UdpPath>,
+    next: u64,
+}
+
+/// What is kept of one peer.
+#[derive(Debug)]
+struct Kept {
+    /// Its place in the order.
+    place: u64,
+    frames: Vec<Bytes>,
 }
 
 impl Unproven {
     /// Keeps frames of a challenged peer, behind those that it sent before. What was the same octets before is kept once.
     pub(super) fn keep(&mut self, path: UdpPath, frames: &[Bytes]) {
-        if !self.frames.contains_key(&path) {
-            while self.order.len() >= MAX_PEERS
-                && let Some(first) = self.order.pop_front()
-            {
-                self.frames.remove(&first);
-            }
-            self.order.push_back(path);
+        if !self.peers.contains_key(&path) {
+            self.come(path);
         }
-        let kept = self.frames.entry(path).or_default();
+        let Some(Kept { frames: kept, .. }) = self.peers.get_mut(&path) else {
+            return;
+        };
         let mut octets: usize = kept.iter().map(Bytes::len).sum();
         for frame in frames {
             octets += frame.len();
@@ -45,9 +51,25 @@ impl Unproven {
         }
     }
 
+    fn come(&mut self, path: UdpPath) {
+        if self.peers.len() >= MAX_PEERS
+            && let Some((_, first)) = self.order.pop_first()
+        {
+            self.peers.remove(&first);
+        }
+        let (place, frames) = (self.next, Vec::new());
+        self.next += 1;
+        self.order.insert(place, path);
+        self.peers.insert(path, Kept { place, frames });
+    }
+
     /// Returns the kept frames of a peer that has a face now.
     pub(super) fn take(&mut self, path: UdpPath) -> Vec<Bytes> {
-        self.frames.remove(&path).unwrap_or_default()
+        let Some(kept) = self.peers.remove(&path) else {
+            return Vec::new();
+        };
+        self.order.remove(&kept.place);
+        kept.frames
     }
 }
 
@@ -84,11 +106,14 @@ mod tests {
         }
         assert!(unproven.take(peer(2)).is_empty());
         assert_eq!(unproven.take(peer(3)).len(), 2);
-        // One that was taken and comes again counts twice in the order, and never beyond the bound.
-        for port in 3..=2 * MAX_PEERS as u16 {
-            unproven.keep(peer(port), core::slice::from_ref(&frame));
-            unproven.take(peer(port));
+        // One that was taken and comes again is the last to make room.
+        unproven.take(peer(4));
+        unproven.keep(peer(4), core::slice::from_ref(&frame));
+        for port in 0..MAX_PEERS as u16 - 1 {
+            unproven.keep(peer(10_000 + port), core::slice::from_ref(&frame));
         }
-        assert!(unproven.frames.len() <= MAX_PEERS && unproven.order.len() <= MAX_PEERS);
+        assert_eq!(unproven.peers.len(), MAX_PEERS);
+        assert_eq!(unproven.take(peer(4)), [frame]);
+        assert_eq!(unproven.order.len(), unproven.peers.len());
     }
 }

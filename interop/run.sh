@@ -31,8 +31,17 @@ socket=$home/node.sock
 started=()
 
 stop() {
+    local process
     for process in "${started[@]}"; do
         kill "$process" 2>/dev/null || true
+    done
+    # Whoever does not end by itself.
+    for _ in $(seq 100); do
+        [[ -n $(jobs -pr) ]] || break
+        sleep 0.1
+    done
+    for process in $(jobs -pr); do
+        kill -KILL "$process" 2>/dev/null || true
     done
     wait
     rm -rf "$home"
@@ -81,10 +90,10 @@ start_namecast() {
 # port SCHEME [NODE]: where the forwarder listens.
 port() { grep -oE "$1://127.0.0.1:[0-9]+" "$home/${2:-node}.json" | head -1 | grep -oE '[0-9]+$'; }
 
-# fetch LOG COMMAND…: runs it, and shows what it printed only if it failed.
+# fetch LOG COMMAND…: runs it for at most five minutes, and shows what it printed only if it failed.
 fetch() {
     local log=$tools/$1.log
-    "${@:2}" >"$log" 2>&1 || { tail -n 20 "$log"; return 1; }
+    timeout 300 "${@:2}" >"$log" 2>&1 || { tail -n 20 "$log"; return 1; }
 }
 
 # Need nothing that is not there.
@@ -241,10 +250,10 @@ serve() {
     serving+=($!)
 }
 
-# copy_of COMMAND…: whether the command prints the object, within a minute.
+# copy_of COMMAND…: whether the command prints the object, within five minutes.
 copy_of() {
-    for _ in $(seq 60); do
-        "$@" >"$home/copy" 2>"$home/copy.log" && cmp "$home/object" "$home/copy" && return
+    for _ in $(seq 20); do
+        timeout 15 "$@" >"$home/copy" 2>"$home/copy.log" && cmp "$home/object" "$home/copy" && return
         sleep 1
     done
     cat "$home/copy.log"

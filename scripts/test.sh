@@ -98,7 +98,7 @@ step_judge() { scripts/inputs judge; }
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
 step_interop() {
   binary || return 1
-  NAMECAST=$(realpath "$target/debug/namecast") interop/run.sh
+  NAMECAST=$(realpath "$target/debug/namecast") timeout --foreground --kill-after=10 20m interop/run.sh
 }
 
 # needs STEP: the steps whose failure makes this one pointless.

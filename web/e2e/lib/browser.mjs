@@ -1,11 +1,11 @@
 // A Chromium whose tabs are hidden and shown as a person's are, and the page under test in it.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
+import { startChild } from "./processes.mjs";
 
 const CHROMIUM = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
 const FLAGS = [
@@ -30,7 +30,7 @@ const HARMLESS = [/favicon/];
  * Starts Chromium by itself and not through the test library, which would make every tab act as if it were seen.
  */
 export async function startBrowser(home, moreFlags = []) {
-  const child = spawn(CHROMIUM, [...FLAGS, ...moreFlags, `--user-data-dir=${path.join(home, "browser")}`, "about:blank"], {
+  const child = startChild(CHROMIUM, [...FLAGS, ...moreFlags, `--user-data-dir=${path.join(home, "browser")}`, "about:blank"], {
     stdio: ["ignore", "ignore", "pipe"],
   });
   child.stderr.setEncoding("utf8");

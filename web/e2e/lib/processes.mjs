@@ -13,6 +13,19 @@ const START_LIMIT = 60_000;
 
 const ROOT = path.resolve(import.meta.dirname, "../../..");
 
+const children = new Set();
+process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")));
+// The test runner ends a file that takes too long.
+process.once("SIGTERM", () => process.exit(1));
+
+/** Starts a program as `spawn` does, which ends with the tests, however they end. */
+export function startChild(...command) {
+  const child = spawn(...command);
+  children.add(child);
+  child.once("exit", () => children.delete(child));
+  return child;
+}
+
 /** The binary under test: `NAMECAST_BIN`, or what cargo built last. */
 export async function findBinary() {
   const candidates = process.env["NAMECAST_BIN"]
@@ -43,7 +56,7 @@ export class Program {
 
   constructor(binary, args, home) {
     this.args = args;
-    this.#child = spawn(binary, args, {
+    this.#child = startChild(binary, args, {
       stdio: ["ignore", "pipe", "pipe"],
       env: { ...process.env, HOME: home, XDG_DATA_HOME: home, XDG_RUNTIME_DIR: home, NO_COLOR: "1" },
     });

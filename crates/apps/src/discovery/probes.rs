@@ -90,14 +90,18 @@ impl Probes {
         false
     }
 
-    /// Records one that left. The next one is due soon, later where nobody answers; while all is well, at `common`.
-    pub(crate) fn on_sent(&mut self, now: Instant, nonce: Nonce, common: Option<Duration>) {
+    /// Records one that is to leave. The next one is due soon, later where nobody answers; while all is well, at `common`.
+    pub(crate) fn on_wanted(&mut self, now: Instant, common: Option<Duration>) {
         let doublings = (self.unanswered / MAX_UNANSWERED).min(8);
         let backed_off = (STARVED_INTERVAL * (1 << doublings)).min(INTERVAL);
         self.next_at = Some(now + common.unwrap_or(backed_off).max(PROBE_SPACING));
-        self.sent.push(now, nonce);
         self.sent_at = Some(now);
         self.unanswered = self.unanswered.saturating_add(1);
+    }
+
+    /// Records the Nonce of one that left.
+    pub(crate) fn on_sent(&mut self, now: Instant, nonce: Nonce) {
+        self.sent.push(now, nonce);
     }
 
     /// Returns the time until the next probe while all is well: when the publisher's clock, if it is known, shows a multiple of the
@@ -176,6 +180,12 @@ mod tests {
         Probes::new(client().object(0))
     }
 
+    /// One leaves with this Nonce.
+    fn send(probes: &mut Probes, now: Instant, nonce: u32) {
+        probes.on_wanted(now, None);
+        probes.on_sent(now, nonce.into());
+    }
+
     fn at(millis: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(millis)
     }
@@ -188,14 +198,14 @@ mod tests {
         let mut waits = Vec::new();
         for nonce in 0..40_u32 {
             assert!(probes.may_leave(now));
-            probes.on_sent(now, nonce.into(), None);
+            send(&mut probes, now, nonce);
             waits.push(probes.poll_timeout().since(now).as_millis());
             now = probes.poll_timeout();
         }
         let at_8 = [0, 8, 16, 24, 39].map(|index| waits[index]);
         assert_eq!(at_8, [250, 500, 1_000, 2_000, 2_000]);
         probes.on_answer();
-        probes.on_sent(now, 40.into(), None);
+        send(&mut probes, now, 40);
         assert_eq!(probes.poll_timeout().since(now).as_millis(), 250);
     }
 
@@ -203,11 +213,11 @@ mod tests {
     #[test]
     fn probes_keep_a_distance() {
         let mut probes = probes();
-        probes.on_sent(at(0), 1.into(), None);
+        send(&mut probes, at(0), 1);
         assert!(!probes.may_leave(at(99)));
         assert_eq!(probes.poll_timeout(), at(100));
         assert!(probes.may_leave(at(100)));
-        probes.on_sent(at(100), 2.into(), None);
+        send(&mut probes, at(100), 2);
         assert!(!probes.may_leave(at(299)) && probes.may_leave(at(300)));
         assert!(probes.is_out());
         assert_eq!(probes.sent_at(2.into()), Some(at(100)));

@@ -18,4 +18,4 @@ pub use media::{Media, MediaRung, SizeShape};
 pub use publisher::{LivePublisher, LivePublisherConfig};
 pub use requests::Requests;
 pub use traffic::Traffic;
-pub use watcher::{FrameRecord, LiveWatcher, LiveWatcherConfig};
+pub use watcher::{FrameRecord, LiveWatcher, LiveWatcherConfig, Shown};

@@ -1,16 +1,18 @@
-//! A watcher, with a player that writes down what it would show.
+//! Watchers of one program, with players that write down what they would show.
 
 use core::convert::Infallible;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Event, Frame, TableSizes, Watched};
-use namecast_apps::live::{Stats, Watcher, WatcherConfig};
+use namecast_apps::live::watcher::{
+    Event, Frame, TableSizes, Watch, WatchId, Watched, Watchers, WatchersConfig,
+};
+use namecast_apps::live::{Stats, WatcherConfig};
 use namecast_apps::{Application, Now, Output};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::synchroniser::Observation;
-use namecast_units::{ByteSize, Duration, Instant, Timestamp};
+use namecast_units::{Bitrate, ByteSize, Duration, Instant, Timestamp};
 
 use super::identity::Signing;
 use super::requests::Requests;
@@ -76,11 +78,12 @@ impl FrameRecord {
     }
 }
 
-/// A watcher whose player shows every frame in time, and drops late ones.
+/// What one player got and showed: every frame in time, and none that is late.
 #[derive(Debug)]
-pub struct LiveWatcher {
+struct Player {
     config: LiveWatcherConfig,
-    watcher: Option<Watcher>,
+    /// By which it is known, while it watches.
+    id: Option<WatchId>,
     has_stopped: bool,
     /// Frames delivered and not due yet, by the time at which they are, and the order in which they came.
     to_render: BTreeMap<(Instant, u64), (StreamKind, u64)>,
@@ -90,18 +93,14 @@ pub struct LiveWatcher {
     events: VecDeque<(Instant, Event)>,
     /// What first segments of the video showed.
     observations: VecDeque<Observation>,
-    outputs: VecDeque<Bytes>,
-    traffic: Traffic,
-    requests: Requests,
     final_stats: Option<Stats>,
 }
 
-impl LiveWatcher {
-    /// A watcher that joins when its configuration says.
-    pub const fn new(config: LiveWatcherConfig) -> Self {
+impl Player {
+    const fn new(config: LiveWatcherConfig) -> Self {
         Self {
             config,
-            watcher: None,
+            id: None,
             has_stopped: false,
             to_render: BTreeMap::new(),
             handed_out: 0,
@@ -109,124 +108,61 @@ impl LiveWatcher {
             records: VecDeque::new(),
             events: VecDeque::new(),
             observations: VecDeque::new(),
-            outputs: VecDeque::new(),
-            traffic: Traffic::NONE,
-            requests: Requests::new(),
             final_stats: None,
         }
     }
 
-    /// What it was told.
-    pub const fn config(&self) -> &LiveWatcherConfig {
-        &self.config
-    }
-
-    /// The watcher, while it watches.
-    pub const fn watcher(&self) -> Option<&Watcher> {
-        self.watcher.as_ref()
-    }
-
-    /// Changes the watcher, while it watches: its target, its rung, …
-    pub fn change(&mut self, now: Now, change: impl FnOnce(&mut Watcher, Instant)) {
-        if let Some(watcher) = &mut self.watcher {
-            change(watcher, now.monotonic);
-        }
-        self.drain(now);
-    }
-
-    /// Its figures at `now`, or when it left; none before it joined.
-    pub fn stats(&self, now: Instant) -> Option<Stats> {
-        let current = self.watcher.as_ref().map(|watcher| watcher.stats(now));
-        current.or_else(|| self.final_stats.clone())
-    }
-
-    /// Sizes of the watcher's tables.
-    pub fn table_sizes(&self) -> TableSizes {
-        let watcher = self.watcher.as_ref();
-        watcher.map(Watcher::table_sizes).unwrap_or_default()
-    }
-
-    /// Frames in decoding order.
-    pub const fn records(&self) -> &VecDeque<FrameRecord> {
-        &self.records
-    }
-
-    /// What the watcher told, and when.
-    pub const fn events(&self) -> &VecDeque<(Instant, Event)> {
-        &self.events
-    }
-
-    /// What the first segments of the video's samples showed, in the order they came.
-    pub const fn observations(&self) -> &VecDeque<Observation> {
-        &self.observations
-    }
-
-    /// Packets at its face.
-    pub const fn traffic(&self) -> &Traffic {
-        &self.traffic
-    }
-
-    /// Interests that it has sent.
-    pub const fn requests(&self) -> &Requests {
-        &self.requests
-    }
-
-    /// Octets of all frames that it ever got.
-    pub const fn payload(&self) -> ByteSize {
-        self.payload
-    }
-
-    fn start(&mut self, now: Now) {
+    fn start(&mut self, now: Now, watchers: &mut Watchers) {
         let since_zero = now.monotonic.since(Instant::ZERO).as_micros() as u64;
         let wall_at_zero = now.wall.as_micros().saturating_sub(since_zero);
-        self.watcher = Some(Watcher::new(WatcherConfig {
+        self.id = Some(watchers.add(WatcherConfig {
             wall_at_zero: Timestamp::from_micros(wall_at_zero),
             trust: self.config.signing.trust(),
             ..self.config.watcher.clone()
         }));
     }
 
-    fn stop(&mut self, now: Now) {
-        self.final_stats = self.stats(now.monotonic);
-        self.watcher = None;
+    fn stop(&mut self, now: Now, watchers: &mut Watchers) {
+        if let Some(id) = self.id.take() {
+            self.final_stats = watchers.stats(now.monotonic, id);
+            watchers.remove(id);
+        }
         self.has_stopped = true;
         self.to_render.clear();
     }
 
-    fn render_due(&mut self, now: Now) {
-        let Some(watcher) = &mut self.watcher else {
-            return;
-        };
+    /// Joins and leaves when the configuration says.
+    fn come_and_go(&mut self, now: Now, watchers: &mut Watchers) {
+        let is_past = |time: Duration| Instant::ZERO + time <= now.monotonic;
+        if self.config.stop.is_some_and(is_past) {
+            self.stop(now, watchers);
+        } else if self.id.is_none() && !self.has_stopped && is_past(self.config.start) {
+            self.start(now, watchers);
+        }
+    }
+
+    fn render_due(&mut self, now: Now, watch: &mut Watch) {
         while let Some(entry) = self.to_render.first_entry()
             && entry.key().0 <= now.monotonic
         {
             let (stream, position) = entry.remove();
-            watcher.handle_rendered(now.monotonic, stream, position);
+            watch.handle_rendered(now.monotonic, stream, position);
         }
     }
 
-    /// Takes everything from the watcher.
-    fn drain(&mut self, now: Now) {
-        while let Some(output) = self.watcher.as_mut().and_then(Watcher::poll_output) {
-            match output {
-                Output::Send(wire) => {
-                    self.traffic.count(&wire);
-                    self.requests.record(now.monotonic, &wire);
-                    self.outputs.push_back(wire);
-                }
-                Output::Event(Watched::Frame(frame)) => self.on_frame(now, &frame),
-                Output::Event(Watched::Event(event)) => {
-                    let most = self.config.max_records;
-                    push(&mut self.events, most, (now.monotonic, event));
-                }
-                Output::Event(Watched::Discontinuity { stream, is_jump }) => {
-                    self.to_render
-                        .retain(|_, (of, _)| !is_jump || *of != stream);
-                }
-                Output::Event(Watched::Catalogue(_) | Watched::Signer(_)) => {}
+    fn on_watched(&mut self, now: Now, watched: Watched) {
+        match watched {
+            Watched::Frame(frame) => self.on_frame(now, &frame),
+            Watched::Event(event) => {
+                let most = self.config.max_records;
+                push(&mut self.events, most, (now.monotonic, event));
             }
+            Watched::Discontinuity { stream, is_jump } => {
+                self.to_render
+                    .retain(|_, (of, _)| !is_jump || *of != stream);
+            }
+            Watched::Catalogue(_) | Watched::Signer(_) => {}
         }
-        self.render_due(now);
     }
 
     fn on_frame(&mut self, now: Now, frame: &Frame) {
@@ -252,9 +188,8 @@ impl LiveWatcher {
     }
 
     /// Records the first segment of a video sample, if the last packet was one.
-    fn observe(&mut self) {
-        let watcher = self.watcher.as_ref();
-        let consumer = watcher.and_then(|watcher| watcher.consumer(StreamKind::Video));
+    fn observe(&mut self, watch: &Watch) {
+        let consumer = watch.consumer(StreamKind::Video);
         let observed = consumer.and_then(|consumer| consumer.schedule().synchroniser().observed());
         let Some(observed) = observed else {
             return;
@@ -263,6 +198,18 @@ impl LiveWatcher {
         if self.observations.back().is_none_or(is_new) {
             push(&mut self.observations, self.config.max_records, *observed);
         }
+    }
+
+    /// When it joins, or leaves, or shows the next frame.
+    fn poll_timeout(&self) -> Option<Instant> {
+        if self.has_stopped {
+            return None;
+        }
+        let start = Some(self.config.start).filter(|_| self.id.is_none());
+        let times = [start, self.config.stop].into_iter().flatten();
+        let times = times.map(|time| Instant::ZERO + time);
+        let render = self.to_render.first_key_value().map(|((at, _), _)| *at);
+        times.chain(render).min()
     }
 }
 
@@ -273,44 +220,220 @@ fn push<T>(records: &mut VecDeque<T>, most: usize, record: T) {
     records.push_back(record);
 }
 
+/// One watcher, or several over one uplink, whose players show every frame in time, and drop late ones.
+#[derive(Debug)]
+pub struct LiveWatcher {
+    players: Vec<Player>,
+    watchers: Watchers,
+    outputs: VecDeque<Bytes>,
+    traffic: Traffic,
+    requests: Requests,
+}
+
+impl LiveWatcher {
+    /// A watcher that joins when its configuration says.
+    pub fn new(config: LiveWatcherConfig) -> Self {
+        let watchers = Watchers::new(WatchersConfig {
+            seed: config.watcher.seed,
+            control: config.watcher.control,
+        });
+        Self {
+            players: vec![Player::new(config)],
+            watchers,
+            outputs: VecDeque::new(),
+            traffic: Traffic::NONE,
+            requests: Requests::new(),
+        }
+    }
+
+    /// Adds a watcher that shares the uplink, before the first timeout. Returns its place.
+    pub fn add(&mut self, config: LiveWatcherConfig) -> usize {
+        self.players.push(Player::new(config));
+        self.players.len() - 1
+    }
+
+    /// What the watcher at `place` got; the first is at place 0.
+    pub fn shown(&self, place: usize) -> Shown<'_> {
+        let player = &self.players[place];
+        Shown { live: self, player }
+    }
+
+    /// What the first was told.
+    pub fn config(&self) -> &LiveWatcherConfig {
+        &self.players[0].config
+    }
+
+    /// The first watcher, while it watches.
+    pub fn watcher(&self) -> Option<&Watch> {
+        self.shown(0).watch()
+    }
+
+    /// Changes the first watcher, while it watches: its target, its rung, …
+    pub fn change(&mut self, now: Now, change: impl FnOnce(&mut Watch, Instant)) {
+        let id = self.players[0].id;
+        if let Some(watch) = id.and_then(|id| self.watchers.get_mut(id)) {
+            change(watch, now.monotonic);
+        }
+        self.drain(now);
+    }
+
+    /// Figures of the first at `now`, or when it left; none before it joined.
+    pub fn stats(&self, now: Instant) -> Option<Stats> {
+        self.shown(0).stats(now)
+    }
+
+    /// Sizes of the first watcher's tables.
+    pub fn table_sizes(&self) -> TableSizes {
+        self.shown(0).table_sizes()
+    }
+
+    /// Frames of the first in decoding order.
+    pub fn records(&self) -> &VecDeque<FrameRecord> {
+        self.shown(0).records()
+    }
+
+    /// What the first told, and when.
+    pub fn events(&self) -> &VecDeque<(Instant, Event)> {
+        self.shown(0).events()
+    }
+
+    /// What the first segments of the first one's video samples showed, in the order they came.
+    pub fn observations(&self) -> &VecDeque<Observation> {
+        self.shown(0).observations()
+    }
+
+    /// Packets at the face.
+    pub const fn traffic(&self) -> &Traffic {
+        &self.traffic
+    }
+
+    /// Interests that were sent.
+    pub const fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Octets of all frames that the first ever got.
+    pub fn payload(&self) -> ByteSize {
+        self.shown(0).payload()
+    }
+
+    /// Takes everything from the watchers.
+    fn drain(&mut self, now: Now) {
+        while let Some(output) = self.watchers.poll_output() {
+            match output {
+                Output::Send(wire) => {
+                    self.traffic.count(&wire);
+                    self.requests.record(now.monotonic, &wire);
+                    self.outputs.push_back(wire);
+                }
+                Output::Event((id, watched)) => {
+                    let mut players = self.players.iter_mut();
+                    if let Some(player) = players.find(|player| player.id == Some(id)) {
+                        player.on_watched(now, watched);
+                    }
+                }
+            }
+        }
+        for player in &mut self.players {
+            if let Some(watch) = player.id.and_then(|id| self.watchers.get_mut(id)) {
+                player.render_due(now, watch);
+            }
+        }
+    }
+}
+
+/// What one watcher of a [`LiveWatcher`] got.
+#[derive(Clone, Copy, Debug)]
+pub struct Shown<'a> {
+    live: &'a LiveWatcher,
+    player: &'a Player,
+}
+
+impl<'a> Shown<'a> {
+    /// The watcher, while it watches.
+    pub fn watch(&self) -> Option<&'a Watch> {
+        self.live.watchers.get(self.player.id?)
+    }
+
+    /// Its figures at `now`, or when it left; none before it joined.
+    pub fn stats(&self, now: Instant) -> Option<Stats> {
+        let id = self.player.id;
+        let current = id.and_then(|id| self.live.watchers.stats(now, id));
+        current.or_else(|| self.player.final_stats.clone())
+    }
+
+    /// What the way carries, as far as the choice of the rung of this stream has found out.
+    pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
+        self.watch()?.bandwidth(stream, self.live.watchers.uplink())
+    }
+
+    /// Sizes of the watcher's tables.
+    pub fn table_sizes(&self) -> TableSizes {
+        self.watch().map(Watch::table_sizes).unwrap_or_default()
+    }
+
+    /// Frames in decoding order.
+    pub const fn records(&self) -> &'a VecDeque<FrameRecord> {
+        &self.player.records
+    }
+
+    /// What the watcher told, and when.
+    pub const fn events(&self) -> &'a VecDeque<(Instant, Event)> {
+        &self.player.events
+    }
+
+    /// What the first segments of the video's samples showed, in the order they came.
+    pub const fn observations(&self) -> &'a VecDeque<Observation> {
+        &self.player.observations
+    }
+
+    /// Packets at the face, which all that share it see.
+    pub const fn traffic(&self) -> &'a Traffic {
+        &self.live.traffic
+    }
+
+    /// Interests that were sent, for all that share the uplink.
+    pub const fn requests(&self) -> &'a Requests {
+        &self.live.requests
+    }
+
+    /// Octets of all frames that it ever got.
+    pub const fn payload(&self) -> ByteSize {
+        self.player.payload
+    }
+}
+
 impl Application for LiveWatcher {
     type Event = Infallible;
 
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         self.traffic.count(&frame);
-        if let Some(watcher) = &mut self.watcher {
-            watcher.handle_packet(now.monotonic, frame);
+        if !self.players.iter().all(|player| player.id.is_none()) {
+            self.watchers.handle_frame(now, frame);
         }
-        self.observe();
+        for player in &mut self.players {
+            if let Some(watch) = player.id.and_then(|id| self.watchers.get(id)) {
+                player.observe(watch);
+            }
+        }
         self.drain(now);
     }
 
     fn handle_timeout(&mut self, now: Now) {
-        let is_past = |time: Duration| Instant::ZERO + time <= now.monotonic;
-        if self.config.stop.is_some_and(is_past) {
-            self.stop(now);
-        } else if self.watcher.is_none() && !self.has_stopped && is_past(self.config.start) {
-            self.start(now);
+        for player in &mut self.players {
+            player.come_and_go(now, &mut self.watchers);
         }
-        if let Some(watcher) = &mut self.watcher {
-            watcher.handle_timeout(now.monotonic);
+        if self.players.iter().any(|player| player.id.is_some()) {
+            self.watchers.handle_timeout(now);
         }
         self.drain(now);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        if self.has_stopped {
-            return None;
-        }
-        let Some(watcher) = &self.watcher else {
-            return Some(Instant::ZERO + self.config.start);
-        };
-        let stop = self.config.stop.map(|stop| Instant::ZERO + stop);
-        let render = self.to_render.first_key_value().map(|((at, _), _)| *at);
-        [watcher.poll_timeout(), stop, render]
-            .into_iter()
-            .flatten()
-            .min()
+        let watches = self.players.iter().any(|player| player.id.is_some());
+        let watchers = watches.then(|| self.watchers.poll_timeout()).flatten();
+        let players = self.players.iter().filter_map(Player::poll_timeout);
+        players.chain(watchers).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {

@@ -113,7 +113,8 @@ impl Scene {
                 shown.counters(),
                 beside.map_or_else(Counters::default, Consumer::counters),
             );
-            let estimate = live.bandwidth(StreamKind::Video);
+            let watcher = self.world.watcher(self.watcher).shown(0);
+            let estimate = watcher.bandwidth(StreamKind::Video);
             let last = self.stretches.last().filter(|last| last.look == look);
             let from = last.map_or(self.at, |last| last.from);
             if last.is_some() {

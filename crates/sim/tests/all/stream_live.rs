@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::live_world::{LiveWorld, link, ms, watch};
 use namecast_netem as netem;
-use namecast_sim::live::{LiveWatcherConfig, Media, Signing};
+use namecast_sim::live::{LiveWatcher, LiveWatcherConfig, Media, Signing};
 use namecast_sim::{HostClock, NodeConfig};
 use namecast_stream::StreamKind;
 
@@ -184,6 +184,41 @@ fn a_watcher_leaves() {
     assert!(live.watcher().is_none());
     let video = live.stats(world.now()).unwrap().video.unwrap();
     assert!((80..=90).contains(&video.rendered), "{video:?}");
+}
+
+/// Two watchers of one program want the same stream: one Interest leaves for both, and each shows all of it. One leaves after 4 s, and
+/// the other goes on.
+#[test]
+fn two_watches_of_one_program_cost_what_one_does() {
+    let run = |is_shared: bool| {
+        let mut world = LiveWorld::line(ms(5));
+        world.publish("P", vec![Media::video()]);
+        let watching = |stop| LiveWatcherConfig { stop, ..watch() };
+        let mut live = LiveWatcher::new(watching(None));
+        if is_shared {
+            assert_eq!(live.add(watching(Some(ms(4_000)))), 1);
+        }
+        let node = world.node("C");
+        let id = world.network.add_application(node, live);
+        world.run_until(ms(8_000));
+        let shown = world.rendered(id, StreamKind::Video, ms(1_000)..ms(7_000));
+        assert_eq!(shown, (30..210).collect::<Vec<_>>());
+        let live = world.watcher(id);
+        if is_shared {
+            let other = live.shown(1);
+            let shown = other.records().iter().filter(|frame| frame.is_rendered());
+            let last = shown.map(|frame| frame.position).max().unwrap();
+            assert!((110..120).contains(&last), "{last}");
+            assert!(other.watch().is_none());
+        }
+        live.traffic().interests
+    };
+    let [alone, shared] = [false, true].map(run);
+    // Beside its challenges and probes after the first second.
+    assert!(
+        shared.abs_diff(alone) <= alone / 100,
+        "{shared} for {alone}"
+    );
 }
 
 /// Twelve watchers below four routers, who join whenever they like, cost the producer what one does: all that it sends, probes

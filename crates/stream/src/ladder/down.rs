@@ -77,7 +77,7 @@ impl Ladder {
         let path = view.path;
         let target = path.target().as_secs_f64();
         let growth = view.base_growth.as_secs_f64();
-        let need = self.rungs[self.current].need;
+        let need = self.load(self.current, view);
         let fast = path.fast_capacity();
         let mut standing = Standing {
             lag: self.lag(view) + growth,
@@ -134,7 +134,7 @@ impl Ladder {
         let waits = path.queue_now().max(path.queued() / fast);
         let mut best = (stay + GAIN, None);
         for rung in (0..self.current).rev() {
-            let load = self.rungs[rung].need / fast;
+            let load = self.load(rung, view) / fast;
             if load > 0.85 {
                 continue;
             }
@@ -162,7 +162,7 @@ impl Ladder {
         }
         let fast = path.fast_capacity();
         for rung in (0..=self.current).rev() {
-            let load = self.rungs[rung].need / fast;
+            let load = self.load(rung, view) / fast;
             if load > 0.8 {
                 continue;
             }
@@ -190,7 +190,7 @@ impl Ladder {
     pub(super) fn fail(&mut self, now: Instant, view: &View<'_>, capacity: f64) {
         let path = view.path;
         let cross = path.cross(now);
-        let need = self.rungs[self.current].need;
+        let need = self.load(self.current, view);
         let fell = capacity < 0.93 * need;
         let is_variable = path.quantile(0.15) < 0.6 * path.quantile(0.5);
         if fell && cross < 0.15 || is_variable && cross < 0.2 {

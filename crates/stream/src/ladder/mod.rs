@@ -72,6 +72,8 @@ pub struct View<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
+    /// What is requested besides over the same uplink, up to the part of the path that is theirs.
+    pub others: Bitrate,
     /// By how much the path's base delay exceeds what it was within the last minute.
     pub base_growth: Duration,
     /// Time until the next key sample is published.
@@ -155,6 +157,11 @@ impl Ladder {
         self.current = rung.min(self.rungs.len() - 1);
         self.is_blank = false;
         self.blank_groups = 0;
+    }
+
+    /// Returns what the path has to carry with rung number `rung`, in bits per second.
+    fn load(&self, rung: usize, view: &View<'_>) -> f64 {
+        self.rungs[rung].need + view.others.as_bps() as f64
     }
 
     fn is_recent(&self, now: Instant, span: Duration) -> bool {

@@ -96,7 +96,7 @@ impl Ladder {
         let path = view.path;
         let capacity = path.capacity().min(path.quantile(self.config.up_quantile));
         let free = capacity * (1.0 - path.cross(now));
-        let need = self.rungs[self.current + 1].need;
+        let need = self.load(self.current + 1, view);
         let is_sure = need * 1.1 <= free && need * 1.03 <= capacity;
         let is_stale = path.recent_rate(now).is_none();
         let usual = path.capacity().min(path.quantile(0.5));
@@ -111,7 +111,7 @@ impl Ladder {
             self.prober.next_at = now + Duration::from_secs(1);
             return;
         }
-        let rate = need * 1.1 - self.rungs[self.current].need;
+        let rate = self.rungs[self.current + 1].need * 1.1 - self.rungs[self.current].need;
         let before = path.queue_min(now, Duration::from_millis(500));
         self.prober.current = Some(Probe {
             rung: self.current + 1,

@@ -34,6 +34,7 @@ fn view(bench: &Bench, since_key: Duration) -> View<'_> {
     View {
         path: bench.uplink.path(),
         backlog: bench.uplink.backlog(bench.now),
+        others: Bitrate::default(),
         base_growth: Duration::ZERO,
         until_key: GROUP.saturating_sub(since_key),
         since_key,
@@ -93,6 +94,26 @@ fn pick_climbs_to_what_the_link_carries() {
             assert!(rung <= highest, "{rung} at {kbps} kbit/s");
             assert!(group < 4 || rung == highest, "{rung} at {kbps} kbit/s");
         }
+    }
+}
+
+/// Of 4 Mbit/s others take 2 over the same uplink: 1 Mbit/s fits, and 2.5 do not. Once they have ended, 2.5 fit.
+#[test]
+fn pick_leaves_room_for_others_of_the_uplink() {
+    let mut bench = bench(Bitrate::mbps(4));
+    let mut ladder = ladder(0);
+    let others = Bitrate::mbps(2);
+    for (others, expected) in [(others, 1), (Bitrate::default(), 2)] {
+        for _ in 0..8 {
+            let all = others.as_bps() + ladder.need().as_bps();
+            bench.play(Bitrate::bps(all), GROUP);
+            let seen = View {
+                others,
+                ..view(&bench, DUE)
+            };
+            ladder.pick(bench.now, &seen);
+        }
+        assert_eq!(ladder.current(), expected);
     }
 }
 

@@ -54,7 +54,7 @@ impl Ladder {
         let carried = self.carried_for_sure(now, view);
         let is_late = self.lag(view) > 0.5 * target || self.is_recent(now, Duration::from_secs(1));
         if is_late {
-            let fits = |rung: &usize| self.rungs[*rung].need <= 0.9 * carried;
+            let fits = |rung: &usize| self.load(*rung, view) <= 0.9 * carried;
             let highest = (0..=self.current).rev().find(fits).unwrap_or(0);
             if highest < self.current {
                 self.fail(now, view, carried);
@@ -98,7 +98,7 @@ impl Ladder {
         let usual = path.capacity().min(path.quantile(0.5));
         // What is lost is requested again, and of that some is lost.
         let loss = path.loss(now, Duration::from_secs(6));
-        let need = self.rungs[self.current].need * (1.0 + 1.5 * loss);
+        let need = self.load(self.current, view) * (1.0 + 1.5 * loss);
         if need > self.config.down_load * usual && queue > 0.05 * target {
             return true;
         }
@@ -154,10 +154,8 @@ impl Ladder {
         let lossy = 1.0 + path.loss(now, Duration::from_secs(6)).max(loss);
         let mut best = self.current;
         for rung in self.current + 1..=most.min(self.rungs.len() - 1) {
-            let Rung {
-                need, barred_until, ..
-            } = self.rungs[rung];
-            if now < barred_until && (contended || capacity <= 1.8 * need) {
+            let need = self.load(rung, view);
+            if now < self.rungs[rung].barred_until && (contended || capacity <= 1.8 * need) {
                 break;
             }
             let is_next = rung == self.current + 1;
@@ -173,8 +171,6 @@ impl Ladder {
         best
     }
 }
-
-use super::Rung;
 
 /// Returns the share of packets that a full queue may lose on a rung.
 pub(super) fn max_squeezed(now: Instant, path: &Path) -> f64 {

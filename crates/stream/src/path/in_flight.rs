@@ -93,8 +93,10 @@ impl InFlight {
         self.entries.get(&token)
     }
 
-    pub(super) fn into_entries(self) -> impl Iterator<Item = (Token, Sent)> {
-        self.entries.into_iter()
+    /// Takes out what is out for `tokens`.
+    pub(super) fn take(&mut self, tokens: &Tokens) -> Vec<(Token, Sent)> {
+        let taken = self.entries.extract_if(tokens.clone(), |_, _| true);
+        taken.collect()
     }
 
     /// Records that the Interest of `want` left at `out`, now or, for another token, before.

@@ -44,4 +44,6 @@ pub use numbered::{
 };
 pub use objects::{Object, Retry};
 pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
-pub use want::{Answer, ClientId, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want};
+pub use want::{
+    Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want,
+};

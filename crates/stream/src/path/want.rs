@@ -11,9 +11,42 @@ use crate::names::{SampleClass, SegmentId, SegmentKind};
 
 use super::objects::Object;
 
-/// Number of a client, drawn by its uplink: a consumer of one rung, or what fetches certificates, catalogues, objects.
+/// Number of a client, drawn from [`Clients`]: a consumer of one rung, or what fetches certificates, catalogues, objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClientId(pub(crate) u32);
+pub struct ClientId(pub(crate) u64);
+
+/// Numbers for the clients of one owner, such as a watcher, which its uplink gave it.
+#[derive(Debug)]
+pub struct Clients {
+    /// The owner's number in the high half.
+    next: u64,
+}
+
+impl Clients {
+    /// Those of owner number `owner`.
+    pub(super) const fn of(owner: u32) -> Self {
+        let next = (owner as u64) << u32::BITS;
+        Self { next }
+    }
+
+    /// Draws the number of a new client.
+    pub const fn draw(&mut self) -> ClientId {
+        self.next += 1;
+        ClientId(self.next - 1)
+    }
+
+    /// Returns whether `client` is one of these.
+    pub const fn has(&self, client: ClientId) -> bool {
+        client.0 >> u32::BITS == self.next >> u32::BITS
+    }
+
+    /// All tokens of all of these.
+    pub const fn tokens(&self) -> Tokens {
+        let first = self.next >> u32::BITS << u32::BITS;
+        let (first, last) = (ClientId(first), ClientId(first | u32::MAX as u64));
+        *first.tokens().start()..=*last.tokens().end()
+    }
+}
 
 impl ClientId {
     /// Segment `segment` of this client's.
@@ -65,6 +98,8 @@ pub struct Token {
 impl Token {
     /// The least token of any.
     pub(super) const FIRST: Self = *ClientId(0).tokens().start();
+    /// The greatest.
+    pub(super) const LAST: Self = *ClientId(u64::MAX).tokens().end();
 
     /// Returns the tokens of the sample that it is of.
     pub const fn sample(&self) -> Tokens {
@@ -152,6 +187,8 @@ pub enum Request {
     Withdraw(Tokens),
     /// When these could be here at the earliest is known now: their sample's lead has told.
     Revise(Tokens, Instant),
+    /// What is out for these is lost, and may be requested anew: whoever was to answer is gone.
+    GiveUp(Tokens),
     /// Verified Data has shown the round trip to the producer.
     RoundTrip(Duration),
     /// The client's Data is bounded by a rate of its own; `None` ends that.
@@ -168,13 +205,13 @@ pub enum Event {
         /// Face whose last answer was bad, as the node numbers them: better use another.
         avoid_face: Option<u64>,
     },
-    /// A want has left.
+    /// A want, or an object, has left.
     Sent {
         /// Whose it is.
         token: Token,
         /// Its Nonce.
         nonce: Nonce,
-        /// How many Interests had left before it.
+        /// How many Interests for wants had left before it.
         order: u64,
     },
     /// It will not be sent any more: its deadline is over, or the budget for repair is, or an object did not come.

@@ -21,9 +21,7 @@ impl Recorder {
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
             let metadata = metadata(self.metadata, &self.names);
-            if let Some(nonce) = self.uplink.want_object(now, metadata) {
-                self.probes.push(now, nonce);
-            }
+            self.uplink.want_object(now, metadata);
             if let Some((name, _)) = &self.unjudged {
                 let certificate = certificate(self.certificate, name.clone(), true, None);
                 self.uplink.want_object(now, certificate);

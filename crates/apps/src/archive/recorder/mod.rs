@@ -420,6 +420,9 @@ impl Recorder {
                     self.counters.interests += 1;
                     self.put(Output::Send(interest.wire().clone()));
                 }
+                path::Event::Sent { token, nonce, .. } if token == self.metadata => {
+                    self.probes.push(now, nonce);
+                }
                 path::Event::Dropped(token) => self.on_dropped(now, token),
                 _ => {}
             }

@@ -11,11 +11,11 @@ use core::time::Duration;
 use bytes::Bytes;
 use namecast_packet::{Data, Name};
 use namecast_stream::consumer::LineUp;
-use namecast_stream::path::Token;
+use namecast_stream::path::{Request, Token};
 use namecast_stream::{Catalogue, Metadata, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
-use super::Watcher;
+use super::Watch;
 use super::output::{Event, RejoinReason, Watched};
 use super::stream::{self, LinedUp};
 use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
@@ -53,7 +53,7 @@ impl Heard {
     }
 }
 
-impl Watcher {
+impl Watch {
     /// Sends a metadata Interest as soon as one may leave, and says when the next one is due.
     pub(super) fn probe(&mut self, now: Instant) {
         if self.meters.start(now) {
@@ -72,11 +72,10 @@ impl Watcher {
             .streams
             .are_steady(self.catalogues.is_announced(), self.travel.is_away())
             .then(|| Probes::until_common(there()));
-        self.carry_out(now);
+        self.gather();
         let metadata = metadata(self.probes.token, &self.names);
-        if let Some(nonce) = self.uplink.want_object(now, metadata) {
-            self.probes.on_sent(now, nonce, common);
-        }
+        self.requests.push_back(Request::Object(metadata));
+        self.probes.on_wanted(now, common);
     }
 
     /// Does without an object that did not come. Returns whether it is one.
@@ -204,7 +203,7 @@ impl Watcher {
         if let Some(sent) = heard.asked_at {
             self.sessions.on_clock(at, self.travel.heard(), served_at);
             self.proof.on_answer(sent, served_at);
-            self.uplink.forget(self.proof.token());
+            self.requests.push_back(Request::Forget(self.proof.token()));
             let wall = self.config.wall(at);
             self.clock.on_answer(at, at.since(sent), wall, served_at);
         }
@@ -218,10 +217,9 @@ impl Watcher {
     /// Acts on metadata that is verified, or as if it were while its key is on the way.
     fn act(&mut self, now: Instant, heard: &Heard) {
         self.probes.on_answer();
-        self.uplink.forget(self.probes.token);
-        if let Some(rtt) = heard.round_trip() {
-            self.uplink.on_round_trip(now, rtt);
-        }
+        self.requests.push_back(Request::Forget(self.probes.token));
+        let rtt = heard.round_trip().map(Request::RoundTrip);
+        self.requests.extend(rtt);
         if self.travel.is_past() {
             return;
         }
@@ -307,9 +305,10 @@ impl Watcher {
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let mut before = self.streams.end();
-        self.carry_out(now);
+        self.gather();
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
-        self.uplink.handle_link_change();
+        self.requests
+            .push_back(Request::GiveUp(self.clients.tokens()));
         if let Some(left) = self.catalogues.name() {
             for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
                 self.sessions.leave(left, kind, shown);
@@ -323,8 +322,8 @@ impl Watcher {
                 self.outbox.event(Event::NoSuchStream { stream: kind });
                 continue;
             };
-            let client = self.uplink.new_client();
-            let mut pulled = self.factory(now).pull(now, info, rung, client);
+            let client = self.clients.draw();
+            let mut pulled = self.factory(now, client).pull(now, info, rung);
             let began_at = Timestamp::from_micros(catalogue.version);
             let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
             pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));

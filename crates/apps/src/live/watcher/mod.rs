@@ -1,10 +1,10 @@
 //! Watches one published root: finds out what there is, who signs it, and pulls video and audio in step.
 
 mod catalogues;
-mod clients;
 mod config;
 mod join;
 mod output;
+mod owner;
 mod rungs;
 mod seek;
 mod stats;
@@ -13,16 +13,18 @@ mod stream;
 mod streams;
 
 use core::time::Duration;
+use std::collections::VecDeque;
 
-use bytes::Bytes;
-use namecast_packet::{LpPacket, Packet};
-use namecast_stream::consumer::{self, Consumer, Sample};
-use namecast_stream::path::{ClientId, Request, Uplink, UplinkConfig};
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Data, Interest};
+use namecast_stream::consumer::{self, Consumer, Delivery, Sample};
+use namecast_stream::path::{self, ClientId, Clients, Nacked, Request, Token, Uplink};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 pub use config::{RungChoice, WatcherConfig};
 pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
+pub use owner::{WatchId, Watcher, Watchers, WatchersConfig};
 pub use seek::Seek;
 pub use stats::TableSizes;
 
@@ -32,7 +34,6 @@ use super::liveness::Proof;
 use super::measure::{ClockOffset, Frames};
 use crate::discovery::{Authority, Probes};
 pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
-use crate::{Application, Now, Output, face};
 use catalogues::{Catalogues, Sessions};
 use join::Heard;
 use output::Outbox;
@@ -43,33 +44,18 @@ use streams::Streams;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
-fn uplink(config: &WatcherConfig) -> Uplink {
-    let bounds = UplinkConfig {
-        seed: config.seed,
-        target: config.target,
-        ..UplinkConfig::default()
-    };
-    Uplink::new(
-        bounds,
-        config.control.build(Instant::ZERO, Bitrate::default()),
-    )
-}
-
-/// Watches one published root.
-///
-/// Give it what arrives ([`handle_packet`](Self::handle_packet)) and the time ([`handle_timeout`](Self::handle_timeout)
-/// whenever [`poll_timeout`](Self::poll_timeout) says so), and after each call take everything from
-/// [`poll_output`](Self::poll_output). The first call of `handle_timeout` starts the join. Early and repeated calls are
-/// harmless.
-pub struct Watcher {
+/// One root that is watched: a client of the uplink of a [`Watcher`] or of [`Watchers`], which do at once what it wants.
+pub struct Watch {
     config: WatcherConfig,
     names: StreamNames,
     probes: Probes,
     authority: Authority<Heard>,
     catalogues: Catalogues,
     streams: Streams,
-    /// Everything that is requested over the path.
-    uplink: Uplink,
+    /// Numbers of what requests anything for it.
+    clients: Clients,
+    /// What it wants of the uplink, in order.
+    requests: VecDeque<Request>,
     /// What requests packets to find out what the path carries.
     prober: ClientId,
     travel: seek::Travel,
@@ -78,87 +64,69 @@ pub struct Watcher {
     clock: ClockOffset,
     meters: Meters,
     outbox: Outbox,
+    /// When the front-end changed something that has not taken effect yet.
+    changed_at: Option<Instant>,
 }
 
-impl core::fmt::Debug for Watcher {
+impl core::fmt::Debug for Watch {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Watcher")
+        f.debug_struct("Watch")
             .field("root", self.names.root())
             .field("streams", &self.streams)
             .finish_non_exhaustive()
     }
 }
 
-impl Watcher {
-    /// A watcher that will join at the first [`handle_timeout`](Self::handle_timeout).
-    pub fn new(config: WatcherConfig) -> Self {
-        let mut uplink = uplink(&config);
+impl Watch {
+    /// Joins at the first timeout.
+    fn new(config: WatcherConfig, mut clients: Clients) -> Self {
         Self {
             names: StreamNames::new(config.root.clone()),
-            probes: Probes::new(uplink.new_client().object(0)),
-            authority: Authority::new(uplink.new_client().object(0)),
-            catalogues: Catalogues::new(uplink.new_client()),
+            probes: Probes::new(clients.draw().object(0)),
+            authority: Authority::new(clients.draw().object(0)),
+            catalogues: Catalogues::new(clients.draw()),
             streams: Streams::default(),
-            travel: seek::Travel::new(config.from, uplink.new_client()),
+            travel: seek::Travel::new(config.from, clients.draw()),
             sessions: Sessions::default(),
-            proof: Proof::new(config.seed, uplink.new_client().object(0)),
-            prober: uplink.new_client(),
-            uplink,
+            proof: Proof::new(config.seed, clients.draw().object(0)),
+            prober: clients.draw(),
+            clients,
+            requests: VecDeque::new(),
             clock: ClockOffset::default(),
             meters: Meters::default(),
             outbox: Outbox::new(config.max_outputs),
+            changed_at: None,
             config,
         }
     }
 
-    /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
-    pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
-        match face::open(packet) {
-            Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
-                self.handle_data(now, &data, face::delivery(&link));
-            }
-            Ok(Some((
-                Packet::Interest(interest),
-                LpPacket {
-                    nack: Some(reason), ..
-                },
-            ))) => {
-                self.handle_nack(now, &interest, reason);
-            }
-            Ok(_) => self.meters.counters_mut().unexpected += 1,
-            Err(_) => self.meters.counters_mut().malformed += 1,
-        }
-        self.settle(now);
-    }
-
     /// Does what is due. Early and repeated calls do nothing.
-    pub fn handle_timeout(&mut self, now: Instant) {
+    fn handle_timeout(&mut self, now: Instant) {
         if self.probes.poll_timeout() <= now {
             self.probe(now);
         }
         for consumer in self.streams.consumers() {
             consumer.handle_timeout(now);
         }
-        self.settle(now);
     }
 
-    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
-    pub fn poll_timeout(&self) -> Option<Instant> {
+    /// Returns when there is something to do next, if nothing arrives.
+    fn poll_timeout(&self) -> Option<Instant> {
         let asks_since = self.config.asks_since && self.has_joined();
         let lead = |kind| self.config.lead(kind);
         let all = [
+            self.changed_at,
             Some(self.probes.poll_timeout()),
             self.streams.poll_timeout(),
             self.travel.poll_timeout(asks_since, lead),
             self.proof.poll_timeout(),
-            self.uplink.poll_timeout(),
         ];
         all.into_iter().flatten().min()
     }
 
-    /// Returns the next thing to do or to know, until `None`.
-    pub fn poll_output(&mut self) -> Option<Output<Watched>> {
-        self.outbox.pop()
+    /// Takes the next thing that it wants of the uplink, until `None`.
+    fn poll_request(&mut self) -> Option<Request> {
+        self.requests.pop_front()
     }
 
     /// Moves the playout target, at most 10 s. Frames that were not delivered yet are re-timed at once; none is lost or
@@ -166,13 +134,7 @@ impl Watcher {
     pub fn set_target(&mut self, now: Instant, target: Duration) {
         self.config.target = target.min(MAX_TARGET);
         self.config.adaptive_target = None;
-        self.settle(now);
-    }
-
-    /// Sets by how much packets are handled after they arrive, as this machine is busy: neither a queue on the path nor loss. Zero
-    /// by default.
-    pub const fn set_wake_delay(&mut self, delay: Duration) {
-        self.uplink.set_wake_delay(delay);
+        self.changed_at = Some(now);
     }
 
     /// Chooses another bitrate of the video; playback changes over at a key frame, without a gap where both rungs come.
@@ -180,7 +142,7 @@ impl Watcher {
         self.config.rung = rung;
         if self.travel.is_past() {
             self.travel.seek_again(now);
-            self.settle(now);
+            self.changed_at = Some(now);
             return;
         }
         let Some(at) = self.streams.place(StreamKind::Video) else {
@@ -194,17 +156,17 @@ impl Watcher {
             pulled.auto = None;
             self.prepare_rung(now, at, &rung);
         }
-        self.settle(now);
+        self.changed_at = Some(now);
     }
 
     /// Begins to pull `rung` of the stream at place `at` as well as the one that is shown, if it is another.
     fn prepare_rung(&mut self, now: Instant, at: usize, rung: &Rung) {
-        let client = self.uplink.new_client();
+        let client = self.clients.draw();
         let mut pulled = self.streams.take_out(at);
-        let wheel = self.wheel(now, client);
+        let factory = self.factory(now, client);
         let is_chosen = pulled.auto.is_none();
-        if !is_chosen || !pulled.change_at_next_key(now, &wheel, &rung.name) {
-            wheel.factory.prepare(now, &mut pulled, rung, client);
+        if !is_chosen || !pulled.change_at_next_key(now, &factory, &rung.name) {
+            factory.prepare(now, &mut pulled, rung);
         }
         let needs_metadata = pulled.upcoming.is_some();
         self.streams.put_back(at, pulled);
@@ -246,21 +208,18 @@ impl Watcher {
             pulled.consumer.handle_decoder_error(now);
         }
         self.travel.seek_again(now);
-        self.settle(now);
+        self.changed_at = Some(now);
     }
 
-    /// Records that the transport came back: everything that is pending is retransmitted at once.
-    pub fn handle_link_change(&mut self, now: Instant) {
+    /// Records that the transport came back.
+    fn handle_link_change(&mut self, now: Instant) {
         self.probes.on_link_change();
         self.probe(now);
         for consumer in self.streams.consumers() {
             consumer.handle_link_change(now);
         }
-        self.carry_out(now);
-        self.uplink.handle_link_change();
-        self.uplink.restart_objects(now);
+        self.gather();
         self.travel.handle_link_change(now);
-        self.settle(now);
     }
 
     /// The consumer that frames of the stream of this kind come from, if it is pulled.
@@ -273,41 +232,122 @@ impl Watcher {
         Some(&self.streams.get(stream)?.upcoming.as_ref()?.consumer)
     }
 
-    /// What the way carries, as far as the choice of the rung of this stream has found out.
-    pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
+    /// What the way of `uplink` carries, as far as the choice of the rung of this stream has found out.
+    pub fn bandwidth(&self, stream: StreamKind, uplink: &Uplink) -> Option<Bitrate> {
         let auto = self.streams.get(stream)?.auto.as_ref()?;
-        let capacity = self.uplink.path().carried() as u64;
+        let capacity = uplink.path().carried() as u64;
         Some(auto.estimate().unwrap_or(Bitrate::bps(capacity)))
     }
 
-    /// Everything that is requested over the path, and what is known of it.
-    pub const fn uplink(&self) -> &Uplink {
-        &self.uplink
-    }
-
-    fn factory(&self, now: Instant) -> ConsumerFactory<'_> {
+    fn factory(&self, now: Instant, client: ClientId) -> ConsumerFactory<'_> {
         ConsumerFactory {
             sound: self.streams.sound_need(),
             config: &self.config,
             names: &self.names,
             verifier: self.authority.verifier(),
             playout: self.streams.playout(now, &self.config),
-        }
-    }
-
-    fn wheel(&self, now: Instant, client: ClientId) -> steering::Wheel<'_> {
-        steering::Wheel {
-            factory: self.factory(now),
-            path: self.uplink.path(),
-            backlog: self.uplink.backlog(now),
-            prober: self.prober,
             client,
         }
     }
 
-    /// After every event: keeps clocks equal, changes rungs, passes on what consumers want, notices starvation.
+    /// Passes Data on to whoever wants it. Returns whether it is of use, or comes too late for that.
+    fn handle_answer(
+        &mut self,
+        now: Instant,
+        token: Token,
+        (data, delivery): (&Data, Delivery),
+    ) -> bool {
+        if let Some(consumer) = self.streams.consumer(token.client) {
+            consumer.handle_data(now, token.segment, data, delivery);
+            return true;
+        }
+        let verifier = self.authority.verifier();
+        if let Some(taken) = self.travel.handle_answer(now, token, (data, verifier)) {
+            self.meters.counters_mut().verification_failures += u64::from(taken.is_err());
+            return taken.unwrap_or(true);
+        }
+        if token == self.probes.token || token == self.proof.token() {
+            return self.on_metadata(now, token, data);
+        } else if token == self.authority.token() {
+            self.on_certificate(now, data);
+        } else if self.catalogues.fetcher.has_requested(token) {
+            self.on_catalogue_segment(now, token, data);
+        }
+        // Else its consumer is gone: it shows something of the path.
+        true
+    }
+
+    /// Records that the Interest of one of its wants came back.
+    fn handle_nacked(
+        &mut self,
+        now: Instant,
+        nacked: Nacked,
+        (interest, reason): (&Interest, NackReason),
+    ) {
+        let Nacked {
+            token, is_latest, ..
+        } = nacked;
+        if let Some(consumer) = self.streams.consumer(token.client) {
+            self.requests.push_back(Request::TakeBack(nacked, reason));
+            consumer.handle_nack(now, token.segment, (interest.nonce(), reason));
+            if reason == NackReason::None && token.segment.is_lead() && is_latest {
+                // The publisher knows nothing of a sample that should come: it may be another one.
+                self.probes.hasten(now);
+            }
+        } else if !self.travel.on_nack(now, nacked) {
+            // Metadata, certificate and catalogue are requested again in their own time.
+            self.meters.counters_mut().nacked += 1;
+        }
+    }
+
+    /// Counts an Interest that came back and that nobody waits for any more.
+    fn count_nack(&mut self, interest: &Interest) {
+        let name = interest.name();
+        let of_rung = |it: &mut Consumer| it.source().names.prefix().is_prefix_of(name);
+        let is_object =
+            self.names.root().is_prefix_of(name) && !self.streams.consumers().any(of_rung);
+        let counters = self.meters.counters_mut();
+        counters.nacked += u64::from(is_object);
+        counters.unexpected += u64::from(!is_object);
+    }
+
+    /// Takes what became of a request, or of the path.
+    fn handle_event(&mut self, now: Instant, event: &path::Event) {
+        for consumer in self.streams.consumers() {
+            consumer.on_event(now, event);
+        }
+        match *event {
+            path::Event::Sent { token, nonce, .. } if token == self.probes.token => {
+                self.probes.on_sent(now, nonce);
+            }
+            // A consumer's is for it alone.
+            path::Event::Dropped(token) => {
+                if !self.on_object_dropped(token) && self.travel.on_dropped(token) {
+                    self.run_past(now);
+                }
+                self.gather();
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what clients want, apart from consumers.
+    fn gather(&mut self) {
+        while let Some(request) = self
+            .authority
+            .poll_request()
+            .or_else(|| self.catalogues.fetcher.poll_request())
+            .or_else(|| self.travel.poll_request())
+            .or_else(|| self.streams.poll_request())
+        {
+            self.requests.push_back(request);
+        }
+    }
+
+    /// After every event: keeps clocks equal, changes rungs, takes what consumers want, notices starvation.
     fn settle(&mut self, now: Instant) {
-        self.carry_out(now);
+        self.changed_at = None;
+        self.gather();
         self.run_past(now);
         self.streams.share_playout(now, &self.config);
         let pulled = self.streams.iter_mut();
@@ -332,14 +372,37 @@ impl Watcher {
         }
         self.drain(now);
         self.prove(now);
-        self.run_uplink(now);
-        self.steer(now);
+    }
+
+    /// Lets ladders decide. Returns whether any did.
+    fn steer(&mut self, now: Instant, sight: &steering::Sight<'_>) -> bool {
+        let mut steered = false;
+        for at in 0..self.streams.len() {
+            if !self.streams.at(at).is_steered() || self.travel.is_away() {
+                continue;
+            }
+            let client = self.clients.draw();
+            let mut pulled = self.streams.take_out(at);
+            let wheel = steering::Wheel {
+                factory: self.factory(now, client),
+                sight: *sight,
+                prober: self.prober,
+            };
+            let wants = pulled.steer(now, &wheel);
+            self.streams.put_back(at, pulled);
+            steered = true;
+            self.requests.extend(wants.into_iter().map(Request::Want));
+        }
+        if steered {
+            self.drain(now);
+        }
+        steered
     }
 
     /// Finds out whether what is shown is live.
     fn prove(&mut self, now: Instant) {
         if let Some(challenge) = self.proof.poll_want(now, &self.names) {
-            self.uplink.want_object(now, challenge);
+            self.requests.push_back(Request::Object(challenge));
         }
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
@@ -369,11 +432,12 @@ impl Watcher {
                     consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
                     consumer::Output::Request(Request::RoundTrip(_))
                         if !self.streams.counts_round_trips(client) => {}
-                    consumer::Output::Request(request) => self.uplink.carry_out(now, request),
+                    consumer::Output::Request(request) => self.requests.push_back(request),
                 }
             }
             for retired in core::mem::take(&mut self.streams.at(at).retired) {
-                self.uplink.withdraw(&retired.tokens());
+                let tokens = retired.tokens();
+                self.requests.push_back(Request::Withdraw(tokens));
             }
         }
     }
@@ -422,25 +486,5 @@ impl Watcher {
             decode_only,
             stages,
         }));
-    }
-}
-
-impl Application for Watcher {
-    type Event = Watched;
-
-    fn handle_frame(&mut self, now: Now, frame: Bytes) {
-        self.handle_packet(now.monotonic, frame);
-    }
-
-    fn handle_timeout(&mut self, now: Now) {
-        Self::handle_timeout(self, now.monotonic);
-    }
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        Self::poll_timeout(self)
-    }
-
-    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
-        Self::poll_output(self)
     }
 }

@@ -13,7 +13,7 @@ use namecast_stream::{StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::super::past::{self, Player, Wanted};
-use super::Watcher;
+use super::Watch;
 use super::output::{Event, Watched};
 use super::stream;
 
@@ -222,7 +222,7 @@ impl Travel {
     }
 }
 
-impl Watcher {
+impl Watch {
     /// Goes to another time. The first frame shown is the one captured at the time or last before it; a time in the
     /// future is live. May be called at any time; before the stream is joined it is done then.
     ///
@@ -235,7 +235,7 @@ impl Watcher {
                 self.go_live(now);
             }
         }
-        self.settle(now);
+        self.changed_at = Some(now);
     }
 
     /// How far playback is behind what is published now; `None` while it is live.
@@ -282,12 +282,12 @@ impl Watcher {
         let Some(catalogue) = self.catalogues.current() else {
             return Vec::new();
         };
-        let uplink = &mut self.uplink;
+        let clients = &mut self.clients;
         let streams = self.config.wanted().filter_map(|(kind, choice)| {
             let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
             let rung = stream::choose_recorded(info, &choice)?;
             Some(Wanted {
-                client: uplink.new_client(),
+                client: clients.draw(),
                 kind,
                 stream: stream_name(&self.names, &info.name),
                 names: self.names.rung(&info.name, &rung.name),
@@ -300,13 +300,13 @@ impl Watcher {
     /// Stops pulling what is live.
     fn rest(&mut self, now: Instant) {
         for pulled in self.streams.end() {
-            let client = self.uplink.new_client();
+            let client = self.clients.draw();
             let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
             let rung = choice.and_then(|(_, choice)| stream::choose(&pulled.info, &choice));
             let Some(rung) = rung else {
                 continue;
             };
-            let mut resting = self.factory(now).pull(now, &pulled.info, rung, client);
+            let mut resting = self.factory(now, client).pull(now, &pulled.info, rung);
             // Whoever goes back wants to see it again.
             resting.inherit(pulled);
             self.streams.push(resting);
@@ -344,7 +344,7 @@ impl Watcher {
         self.ask_since(now);
         self.run_upcoming(now);
         self.run_playing(now);
-        self.carry_out(now);
+        self.gather();
     }
 
     /// Prepares what is to be played, and changes over to it once its first sample is here.
@@ -467,20 +467,26 @@ fn stream_name(names: &StreamNames, stream: &str) -> Name {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::uplink;
     use crate::live::WatcherConfig;
 
     /// Whether the stream is live, and since when its past is kept, are two questions: asked together, each leaves once.
     #[test]
     fn a_challenge_displaces_no_question_about_the_past() {
-        let mut watcher = Watcher::new(WatcherConfig::new("/demo".parse().unwrap()));
+        let mut uplink = uplink();
+        let config = WatcherConfig::new("/demo".parse().unwrap());
+        let mut watch = Watch::new(config, uplink.new_clients());
         let now = Instant::ZERO + Duration::from_secs(5);
-        watcher.proof.begin(Instant::ZERO);
-        let question = watcher
+        watch.proof.begin(Instant::ZERO);
+        let question = watch
             .travel
             .question("/demo/video/index/t=1".parse().unwrap());
-        watcher.uplink.want_object(now, question);
-        watcher.prove(now);
-        let counters = watcher.uplink.counters();
+        watch.requests.push_back(Request::Object(question));
+        watch.prove(now);
+        while let Some(request) = watch.poll_request() {
+            uplink.carry_out(now, request);
+        }
+        let counters = uplink.counters();
         assert_eq!((counters.objects, counters.object_retransmissions), (2, 0));
     }
 }

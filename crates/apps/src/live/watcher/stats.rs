@@ -10,7 +10,7 @@ use namecast_units::{Bitrate, Instant, Timestamp};
 use super::super::liveness::Liveness;
 use super::super::measure::{Frames, RateMeter, millis};
 use super::super::stats::{PathStats, SignerStats, Stats, StreamStats};
-use super::Watcher;
+use super::Watch;
 use super::output::Stages;
 use super::stream::Pulled;
 use crate::discovery::{Signer, Verdict};
@@ -121,7 +121,7 @@ pub struct TableSizes {
     pub frames: usize,
 }
 
-impl Watcher {
+impl Watch {
     /// Packets so far whose signature or digest was wrong, of all kinds.
     pub fn verification_failures(&self) -> u64 {
         let of_streams = self.streams.iter().map(Pulled::counters);
@@ -130,19 +130,19 @@ impl Watcher {
     }
 
     /// Figures for people.
-    pub fn stats(&self, now: Instant) -> Stats {
+    pub(super) fn stats(&self, now: Instant, uplink: &Uplink) -> Stats {
         let counters: Vec<_> = self.streams.iter().map(Pulled::counters).collect();
         let sum = |count: fn(&namecast_stream::consumer::Counters) -> u64| -> u64 {
             counters.iter().map(count).sum()
         };
         let own = self.meters.counters();
-        let requested = self.uplink.counters();
+        let requested = uplink.counters();
         let again = requested.object_retransmissions;
         let leads = sum(|c| c.leads);
         let video = self.streams.get(StreamKind::Video);
         let main = video.or_else(|| self.streams.iter().next());
         let delay = main.map(|pulled| &pulled.consumer.schedule().path().delay);
-        let budget = self.uplink.budget();
+        let budget = uplink.budget();
         let pending = self.table_sizes().consumers.outstanding;
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         let reorder_delay = video.map_or(Duration::ZERO, Pulled::reorder_delay);
@@ -183,10 +183,10 @@ impl Watcher {
             throughput_bps: self.meters.throughput(now),
             controller: budget.name(),
             controller_rate_bps: budget.rate().map(Bitrate::as_bps),
-            path: path_stats(now, &self.uplink),
+            path: path_stats(now, uplink),
             rung: video.map(|pulled| pulled.rung.clone()),
             picture: video
-                .and_then(|pulled| pulled.picture(now, self.uplink.path(), budget.is_holding())),
+                .and_then(|pulled| pulled.picture(now, uplink.path(), budget.is_holding())),
             target_ms: millis(target + reorder_delay),
             reorder_ms: millis(reorder_delay),
             signer: self.authority.signer().map(signer_stats),

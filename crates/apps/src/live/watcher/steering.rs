@@ -13,7 +13,7 @@ use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Reaction, View};
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::{ClientId, PACKET, Path, Want};
-use namecast_units::Instant;
+use namecast_units::{Bitrate, Instant};
 
 use super::rungs::Probing;
 use super::stream::{ConsumerFactory, Pulled, Upcoming};
@@ -25,16 +25,22 @@ const BEFORE_ASKING: Duration = Duration::from_millis(5);
 /// pictures are not reordered.
 const MAX_LEADING: u64 = 8;
 
-/// What steering goes by.
-pub(super) struct Wheel<'a> {
-    pub factory: ConsumerFactory<'a>,
+/// What is seen of the uplink.
+#[derive(Clone, Copy)]
+pub(super) struct Sight<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
+    /// What others that share the uplink take of it.
+    pub others: Bitrate,
+}
+
+/// What steering goes by.
+pub(super) struct Wheel<'a> {
+    pub factory: ConsumerFactory<'a>,
+    pub sight: Sight<'a>,
     /// What requests packets to find out what the path carries.
     pub prober: ClientId,
-    /// For the consumer that it makes, if it makes one.
-    pub client: ClientId,
 }
 
 /// Where the newest group begins and ends.
@@ -160,11 +166,12 @@ impl Pulled {
         let Some(groups) = self.groups(now) else {
             return Vec::new();
         };
-        let path = wheel.path;
+        let path = wheel.sight.path;
         let half = path.round_trip(now) / 2;
         let view = View {
             path,
-            backlog: wheel.backlog,
+            backlog: wheel.sight.backlog,
+            others: wheel.sight.others,
             base_growth: self.consumer.schedule().timeline().base_growth(now),
             until_key: groups.next_arrives_at.since(now + half),
             since_key: (now + half).since(groups.arrives_at),
@@ -196,7 +203,7 @@ impl Pulled {
     pub(super) fn change_at_next_key(
         &mut self,
         now: Instant,
-        wheel: &Wheel<'_>,
+        factory: &ConsumerFactory<'_>,
         rung: &str,
     ) -> bool {
         self.drop_upcoming(now);
@@ -206,7 +213,7 @@ impl Pulled {
         let Some(groups) = self.groups(now).filter(|_| self.had_frame) else {
             return false;
         };
-        let begun = self.start_rung(now, wheel, (rung, groups.position), StartAt::NextKey);
+        let begun = self.start_rung(now, factory, (rung, groups.position), StartAt::NextKey);
         if begun.is_some() {
             self.consumer.set_ask_before(now, Some(groups.next));
         }
@@ -241,7 +248,12 @@ impl Pulled {
                 None => self.drop_upcoming(now),
             }
         }
-        let begun = self.start_rung(now, wheel, (&name, groups.position), StartAt::NextKey);
+        let begun = self.start_rung(
+            now,
+            &wheel.factory,
+            (&name, groups.position),
+            StartAt::NextKey,
+        );
         match begun {
             Some(_) if was_blank => {}
             Some(_) => self.consumer.set_ask_before(now, Some(groups.next)),
@@ -255,7 +267,12 @@ impl Pulled {
             return;
         };
         self.drop_upcoming(now);
-        let begun = self.start_rung(now, wheel, (&name, groups.position), StartAt::NewestKey);
+        let begun = self.start_rung(
+            now,
+            &wheel.factory,
+            (&name, groups.position),
+            StartAt::NewestKey,
+        );
         match begun {
             Some(_) => {
                 self.consumer.set_ask_before(now, Some(0));
@@ -280,12 +297,12 @@ impl Pulled {
     fn start_rung(
         &mut self,
         now: Instant,
-        wheel: &Wheel<'_>,
+        factory: &ConsumerFactory<'_>,
         (name, position): (&str, u64),
         at: StartAt,
     ) -> Option<u64> {
         let rung = self.info.rung(name)?.clone();
-        let mut consumer = wheel.factory.consumer(now, &self.info, &rung, wheel.client);
+        let mut consumer = factory.consumer(now, &self.info, &rung);
         let latest = self.latest_at(&consumer, position)?;
         consumer.set_held(now, true);
         let begun = consumer.start_group(now, &latest, &self.consumer, at)?;

@@ -108,18 +108,14 @@ pub(super) struct ConsumerFactory<'a> {
     pub playout: Playout,
     /// What sound takes on the wire.
     pub sound: Bitrate,
+    /// By which the uplink knows the consumer that it makes.
+    pub client: ClientId,
 }
 
 impl ConsumerFactory<'_> {
-    pub(super) fn consumer(
-        &self,
-        now: Instant,
-        info: &StreamInfo,
-        rung: &Rung,
-        client: ClientId,
-    ) -> Consumer {
+    pub(super) fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung) -> Consumer {
         let source = Source::new(self.names, info, rung);
-        let mut consumer = Consumer::new(&self.config.consumer, source, client);
+        let mut consumer = Consumer::new(&self.config.consumer, source, self.client);
         consumer.enable_path_events(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));
         if let Some(verifier) = self.verifier {
@@ -129,14 +125,8 @@ impl ConsumerFactory<'_> {
     }
 
     /// Begins to pull `rung` of `info`; nothing is asked for before the stream is started.
-    pub(super) fn pull(
-        &self,
-        now: Instant,
-        info: &StreamInfo,
-        rung: &Rung,
-        client: ClientId,
-    ) -> Pulled {
-        let consumer = self.consumer(now, info, rung, client);
+    pub(super) fn pull(&self, now: Instant, info: &StreamInfo, rung: &Rung) -> Pulled {
+        let consumer = self.consumer(now, info, rung);
         let is_auto = info.kind == StreamKind::Video && self.config.rung == RungChoice::Auto;
         let auto = is_auto.then(|| {
             AutoRung::new(
@@ -171,10 +161,10 @@ impl ConsumerFactory<'_> {
     }
 
     /// Begins to pull another rung as well as the one that is shown.
-    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung, client: ClientId) {
+    pub(super) fn prepare(&self, now: Instant, pulled: &mut Pulled, rung: &Rung) {
         pulled.drop_upcoming(now);
         if rung.name != pulled.rung {
-            let mut consumer = self.consumer(now, &pulled.info, rung, client);
+            let mut consumer = self.consumer(now, &pulled.info, rung);
             consumer.set_held(now, true);
             consumer.set_shown(pulled.shown);
             pulled.upcoming = Some(Upcoming {

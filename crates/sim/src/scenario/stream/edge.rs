@@ -7,25 +7,21 @@ use namecast_stream::{SampleClass, StreamKind};
 use namecast_units::Instant;
 
 use super::super::Series;
-use crate::live::LiveWatcher;
+use crate::live::Shown;
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
 /// First segments of delta frames: key frames are asked for an interval ahead, so their DRD′ tells nothing.
-fn of_deltas(watcher: &LiveWatcher) -> impl Iterator<Item = &Observation> {
+fn of_deltas<'a>(watcher: Shown<'a>) -> impl Iterator<Item = &'a Observation> {
     let all = watcher.observations().iter();
     all.filter(|seen| seen.class == SampleClass::Delta)
 }
 
 /// Metrics of the start, and of what came from `start` until `end`. What is not over is missing.
-pub(super) fn values(
-    watcher: &LiveWatcher,
-    start: Instant,
-    end: Instant,
-) -> Vec<(&'static str, f64)> {
-    let live = watcher.watcher();
+pub(super) fn values(watcher: Shown<'_>, start: Instant, end: Instant) -> Vec<(&'static str, f64)> {
+    let live = watcher.watch();
     let consumer = live.and_then(|live| live.consumer(StreamKind::Video));
     let synchroniser = consumer.map(|consumer| consumer.schedule().synchroniser());
     let states = [State::Adjusting, State::Fetching, State::Challenge];
@@ -50,7 +46,7 @@ pub(super) fn values(
 }
 
 /// D_arr of all frames, DRD′ of delta frames and λ, from frame to frame.
-pub(super) fn series(watcher: &LiveWatcher, number: usize) -> [Series; 3] {
+pub(super) fn series(watcher: Shown<'_>, number: usize) -> [Series; 3] {
     let curve = |name: &str, unit: &str, points: Vec<(f64, f64)>| Series {
         name: format!("{name}-{number}"),
         unit: unit.to_owned(),

@@ -16,7 +16,7 @@ use super::in_time::{InTime, Watched};
 use super::path::BaseDelay;
 use super::spec::WatcherSpec;
 use super::{MAX_TOLD, StreamScenario};
-use crate::live::{FrameRecord, LiveWatcher, Media, Traffic};
+use crate::live::{FrameRecord, Media, Shown, Traffic};
 
 /// Frames that are captured later than this before the end, and the playout target, may not be shown any more.
 const SETTLES: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ pub struct Viewing<'a> {
     /// What became of frames.
     pub records: &'a VecDeque<FrameRecord>,
     /// The watcher, for what only a simulated one writes down.
-    pub simulated: Option<&'a LiveWatcher>,
+    pub simulated: Option<Shown<'a>>,
 }
 
 /// A run that is over.

@@ -27,7 +27,7 @@ use super::publishing::{NextHops, Published};
 use super::spec::{Signature, WatcherSpec};
 use crate::clock::EPOCH;
 use crate::live::{
-    LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Signing,
+    LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Shown, Signing,
 };
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::routes::Graph;
@@ -52,7 +52,10 @@ pub(in super::super) struct Run<'a> {
 /// One watcher.
 pub(super) struct Watching<'a> {
     pub(super) spec: &'a WatcherSpec,
+    node: NodeIndex,
     application: ApplicationId,
+    /// Its place among those that share the uplink.
+    place: usize,
     pub(super) joined_at: Instant,
     /// The stream that metrics are of, and when its frame at position 0 is captured.
     pub(super) media: Media,
@@ -203,7 +206,7 @@ impl<'a> Run<'a> {
         let root = name(&prefix)?;
         let stagger = spec.stagger * (number - 1);
         let start = spec.start + stagger + spec.start_spread.mul_f64(random.unit());
-        let watcher = LiveWatcher::new(LiveWatcherConfig {
+        let config = LiveWatcherConfig {
             watcher: spec
                 .config(root.clone(), random.next_u64())
                 .map_err(wrong)?,
@@ -211,7 +214,8 @@ impl<'a> Run<'a> {
             start,
             stop: spec.stop,
             ..LiveWatcherConfig::new(root)
-        });
+        };
+        let (application, place) = self.add_to_uplink((node, spec), config);
         let mut published = self.published.iter();
         let published = published.find(|published| published.spec.prefix == prefix);
         let published = published.expect("it was validated");
@@ -228,7 +232,9 @@ impl<'a> Run<'a> {
         };
         self.watchers.push(Watching {
             spec,
-            application: self.network.add_application(node, watcher),
+            node,
+            application,
+            place,
             joined_at: Instant::ZERO + start,
             media: media.expect("it was validated"),
             origin,
@@ -236,6 +242,24 @@ impl<'a> Run<'a> {
             base: BaseDelay::new(topology, producer, node),
         });
         Ok(())
+    }
+
+    /// Adds a watcher to the program of others of its node, if it shares their uplink.
+    fn add_to_uplink(
+        &mut self,
+        (node, spec): (NodeIndex, &WatcherSpec),
+        config: LiveWatcherConfig,
+    ) -> (ApplicationId, usize) {
+        let mut others = self.watchers.iter();
+        let other =
+            others.find(|it| it.node == node && it.spec.shared_uplink && spec.shared_uplink);
+        let Some(application) = other.map(|other| other.application) else {
+            let watcher = LiveWatcher::new(config);
+            return (self.network.add_application(node, watcher), 0);
+        };
+        let add = |live: &mut LiveWatcher, _| live.add(config);
+        let place = self.network.with_application(application, add);
+        (application, place.expect("watchers are watchers"))
     }
 
     fn schedule_failures(
@@ -329,9 +353,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub(super) fn watcher(&self, watching: &Watching<'_>) -> &LiveWatcher {
-        let watcher = self.network.application(watching.application);
-        watcher.expect("watchers are watchers")
+    pub(super) fn watcher(&self, watching: &Watching<'_>) -> Shown<'_> {
+        let live: Option<&LiveWatcher> = self.network.application(watching.application);
+        live.expect("watchers are watchers").shown(watching.place)
     }
 
     fn publisher(&self, id: ApplicationId) -> &LivePublisher {
@@ -393,8 +417,8 @@ impl<'a> Run<'a> {
             sample.watcher_samples += sizes.consumers.samples as u64;
             sample.watcher_outstanding += sizes.consumers.outstanding as u64;
             sample.watcher_buffered += sizes.consumers.buffered as u64;
-            let live = self.watcher(watching).watcher();
-            let capacity = live.and_then(|live| live.bandwidth(watching.spec.main_kind()));
+            let watcher = self.watcher(watching);
+            let capacity = watcher.bandwidth(watching.spec.main_kind());
             sample.capacities.push(capacity);
         }
         if self.scenario.series {
@@ -409,8 +433,7 @@ impl<'a> Run<'a> {
             let watcher = self.watcher(watching);
             let stats = watcher.stats(now).unwrap_or_default();
             let main = main_stats(watching.spec, &stats);
-            let live = watcher.watcher();
-            let bandwidth = live.and_then(|live| live.bandwidth(watching.spec.main_kind()));
+            let bandwidth = watcher.bandwidth(watching.spec.main_kind());
             sample.watchers.push(measure::WatcherSample {
                 data_bits: watcher.traffic().data_size.as_bits(),
                 lead: main.map(|main| main.interest_lead),

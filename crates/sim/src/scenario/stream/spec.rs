@@ -248,6 +248,9 @@ pub struct WatcherSpec {
     pub recovery: RecoverySpec,
     /// Transmissions of one Interest, the first included.
     pub max_attempts: Option<u32>,
+    /// Whether it shares an uplink with others of its node that do, as the watchers of one program. Their Interests are counted together.
+    #[serde(skip_serializing_if = "core::ops::Not::not")]
+    pub shared_uplink: bool,
 }
 
 /// How a watcher chooses the bitrate by itself: [`LadderConfig`] as a file writes it. All but the profile are for `paper`; what

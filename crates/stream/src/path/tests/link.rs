@@ -35,7 +35,7 @@ pub(crate) const fn ms(millis: u64) -> Duration {
 }
 
 /// Segment number `index` of the delta sample `sequence`.
-pub(crate) const fn token(client: u32, sequence: u64, index: u64) -> Token {
+pub(crate) const fn token(client: u64, sequence: u64, index: u64) -> Token {
     ClientId(client).token(SegmentId {
         class: SampleClass::Delta,
         sequence,

@@ -11,7 +11,7 @@ use proptest::test_runner::{Config, RngSeed};
 use super::*;
 use crate::path::{Object, Retry};
 
-const CLIENTS: u32 = 3;
+const CLIENTS: u64 = 3;
 const NAMES: u64 = 3;
 const LIFETIME: Duration = ms(4_000);
 /// So long after its Interest left, an object is requested again.
@@ -21,20 +21,24 @@ const RETRY_AFTER: Duration = ms(250);
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// By the numbers of client and name: whether it must be fresh, and how urgent it is.
-    Want(u32, u64, bool, Kind),
+    Want(u64, u64, bool, Kind),
     /// Whether it must be fresh, and whether longer names answer.
-    Object(u32, u64, bool, bool),
+    Object(u64, u64, bool, bool),
     Forget(Token),
-    WithdrawOne(u32, u64),
-    WithdrawSample(u32, u64),
-    WithdrawAll(u32),
+    WithdrawOne(u64, u64),
+    WithdrawSample(u64, u64),
+    WithdrawAll(u64),
     Data(u64),
     /// The Interest for a name that left so many before the last comes back.
     Nack(u64, usize, NackReason),
     Wait(u64),
 }
 
-const fn prefix_object(client: u32, number: u64) -> Token {
+fn is_object(token: Token) -> bool {
+    token.segment.sequence == u64::MAX
+}
+
+const fn prefix_object(client: u64, number: u64) -> Token {
     ClientId(client).object(NAMES + number)
 }
 
@@ -105,8 +109,9 @@ struct Twin {
 impl Twin {
     fn new() -> Self {
         let mut uplink = uplink(UplinkConfig::default());
+        let mut clients = uplink.new_clients();
         for number in 0..CLIENTS {
-            assert_eq!(uplink.new_client(), ClientId(number));
+            assert_eq!(clients.draw(), ClientId(number));
         }
         Self {
             uplink,
@@ -135,6 +140,8 @@ impl Twin {
         let mut owner = None;
         while let Some(event) = self.uplink.poll_event() {
             match event {
+                // An Interest for an object has no other owner.
+                Event::Sent { token, .. } if is_object(token) => {}
                 Event::Sent { token, nonce, .. } => {
                     let before = self.out.len();
                     self.out.retain(|out| out.owner != token);
@@ -191,7 +198,7 @@ impl Twin {
         self.uplink.want(self.now, want);
     }
 
-    fn object(&mut self, client: u32, number: u64, (fresh, is_prefix): (bool, bool)) {
+    fn object(&mut self, client: u64, number: u64, (fresh, is_prefix): (bool, bool)) {
         let (token, name) = match is_prefix {
             true => (prefix_object(client, number), prefix(number)),
             false => (ClientId(client).object(number), data_name(number)),
@@ -212,7 +219,7 @@ impl Twin {
         let like = interest.clone().build(0.into());
         let is_out = self.has_equal(token, &like);
         let object = Object::new(token, interest, Some(retry));
-        assert!(self.uplink.want_object(self.now, object).is_some());
+        self.uplink.want_object(self.now, object);
         let left = self.take_events(Some(token));
         assert!(left <= usize::from(!is_out), "{like:?}");
     }

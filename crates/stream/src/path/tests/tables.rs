@@ -35,7 +35,7 @@ impl Chaos {
     }
 
     fn token(&mut self) -> Token {
-        let client = self.random.below(2) as u32;
+        let client = self.random.below(2);
         let sequence = self.random.below(40);
         token(client, sequence, self.random.below(8))
     }

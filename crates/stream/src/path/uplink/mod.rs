@@ -23,7 +23,7 @@ use super::measure::{Arrived, Path};
 use super::objects::{Object, Pending};
 use super::queue::Rank;
 use super::want::{
-    Answer, ClientId, Event, Kind, Limit, Nacked, Request, Selectors, Token, Tokens, Want,
+    Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Selectors, Token, Tokens, Want,
 };
 use lookup::Wanted;
 use reports::Reports;
@@ -106,7 +106,7 @@ pub struct Uplink {
     pub(super) wanted: Wanted,
     /// What Data that came last answers.
     answers: VecDeque<Answer>,
-    next_client: u32,
+    next_owner: u32,
     limits: BTreeMap<ClientId, (Limit, Pacer)>,
     random: Random,
     reports: Reports,
@@ -132,7 +132,7 @@ impl Uplink {
             credit: Credit::default(),
             wanted: Wanted::default(),
             answers: VecDeque::new(),
-            next_client: 0,
+            next_owner: 0,
             limits: BTreeMap::new(),
             random: Random::from_seed(config.seed),
             reports: Reports::default(),
@@ -196,23 +196,29 @@ impl Uplink {
         }
     }
 
-    /// Returns the number of a new client.
+    /// Returns the number of a client that is its own owner.
     pub const fn new_client(&mut self) -> ClientId {
-        self.next_client += 1;
-        ClientId(self.next_client - 1)
+        self.new_clients().draw()
+    }
+
+    /// Returns numbers for the clients of a new owner.
+    pub const fn new_clients(&mut self) -> Clients {
+        self.next_owner += 1;
+        Clients::of(self.next_owner - 1)
     }
 
     /// Does what a client wants.
     pub fn carry_out(&mut self, now: Instant, request: Request) {
         match request {
             Request::Want(want) => self.want(now, want),
-            Request::Object(object) => drop(self.want_object(now, object)),
+            Request::Object(object) => self.want_object(now, object),
             Request::Forget(token) => self.forget(token),
             Request::Reject(token) => self.reject(token),
             Request::Hasten(token, at) => self.wanted.objects.hasten(token, at),
             Request::TakeBack(nacked, reason) => self.take_back(now, nacked, reason),
             Request::Withdraw(tokens) => self.withdraw(&tokens),
             Request::Revise(tokens, available_at) => self.revise(now, &tokens, available_at),
+            Request::GiveUp(tokens) => self.give_up(&tokens),
             Request::RoundTrip(rtt) => self.on_round_trip(now, rtt),
             Request::Limit(client, limit) => self.set_limit(client, limit),
         }
@@ -240,18 +246,18 @@ impl Uplink {
         self.wanted.queue.insert(now, want);
     }
 
-    /// Requests an object at once, unless an equal Interest is out. Returns the Nonce; `None`: the client has too many already.
-    pub fn want_object(&mut self, now: Instant, object: Object) -> Option<Nonce> {
+    /// Requests an object at once, unless an equal Interest is out, or the client has too many already.
+    pub fn want_object(&mut self, now: Instant, object: Object) {
         let token = object.token;
         let is_full = self.wanted.objects.count(token.client) >= self.config.max_queued;
         if is_full && self.wanted.objects.get(token).is_none() {
             self.drop_want(token);
-            return None;
+            return;
         }
         let is_again = self.wanted.objects.insert(object);
         let interest = self.wanted.objects.next(now, token);
         let interest = interest.expect("the first always leaves");
-        Some(self.send_object(now, token, interest, is_again))
+        self.send_object(now, token, interest, is_again);
     }
 
     fn send_object(
@@ -260,7 +266,7 @@ impl Uplink {
         token: Token,
         interest: InterestBuilder,
         is_again: bool,
-    ) -> Nonce {
+    ) {
         let nonce = Nonce::draw(&mut self.random);
         let interest = interest.build(nonce);
         let selectors = Selectors::of(&interest);
@@ -275,18 +281,30 @@ impl Uplink {
             self.wanted
                 .objects
                 .on_sent(token, (interest, out.sent_at), true);
-            return out.nonce;
+            return self.tell_sent(token, out.nonce);
         }
         self.counters.objects += 1;
         self.counters.object_retransmissions += u64::from(is_again);
         self.wanted
             .objects
             .on_sent(token, (interest.clone(), now), false);
+        self.tell_sent(token, nonce);
         self.reports.push(Event::Interest {
             interest,
             avoid_face: None,
         });
-        nonce
+    }
+
+    fn tell_sent(&mut self, token: Token, nonce: Nonce) {
+        let order = self.counters.interests;
+        self.tell(
+            token,
+            Event::Sent {
+                token,
+                nonce,
+                order,
+            },
+        );
     }
 
     /// Objects of `client` that did not come yet.
@@ -307,10 +325,11 @@ impl Uplink {
     /// Requests `tokens` no more. What is out comes all the same, and tells of the path.
     pub fn withdraw(&mut self, tokens: &Tokens) {
         self.wanted.withdraw(tokens);
-        let client = tokens.start().client;
-        if *tokens == client.tokens() {
-            self.limits.remove(&client);
-        }
+        let is_whole = |client: ClientId| {
+            let all = client.tokens();
+            tokens.contains(all.start()) && tokens.contains(all.end())
+        };
+        self.limits.retain(|client, _| !is_whole(*client));
     }
 
     /// Sets when `tokens` could be here at the earliest.
@@ -413,7 +432,11 @@ impl Uplink {
 
     /// The transport came back: what is out is lost, and may be requested anew.
     pub fn handle_link_change(&mut self) {
-        for (token, entry) in core::mem::take(&mut self.wanted.in_flight).into_entries() {
+        self.give_up(&(Token::FIRST..=Token::LAST));
+    }
+
+    fn give_up(&mut self, tokens: &Tokens) {
+        for (token, entry) in self.wanted.in_flight.take(tokens) {
             if !entry.is_withdrawn {
                 self.wanted.late.insert(token, entry.name);
             }

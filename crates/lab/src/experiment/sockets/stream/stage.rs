@@ -347,9 +347,15 @@ fn watchers<'a>(
     let mut watchers = Vec::new();
     for (index, watcher) in scenario.watchers.iter().enumerate() {
         let field = |name: &str| format!("watchers.{index}.{name}");
-        if watcher.stop.is_some() {
-            return refuse(field("stop"), "none: it watches to the end");
-        }
+        let extras = [
+            (
+                "stop",
+                watcher.stop.is_some(),
+                "none: it watches to the end",
+            ),
+            ("shared-uplink", watcher.shared_uplink, "'false'"),
+        ];
+        refuse_any(&format!("watchers.{index}."), extras)?;
         for number in 1..=watcher.count {
             let prefix = watcher.prefix(number);
             let root = roots

@@ -139,6 +139,11 @@ fn networks_and_changes_that_sockets_cannot_have_are_refused_with_their_field() 
     assert_refused(&[
         ("duration", "series = true\nduration", "series"),
         ("[{ start", "[{ stop = \"9 s\", start", "watchers.0.stop"),
+        (
+            "[{ start",
+            "[{ shared-uplink = true, start",
+            "watchers.0.shared-uplink",
+        ),
         (link, "{ mtu = 1400, ends = [\"A\"", "topology.link.2.mtu"),
         (
             link,

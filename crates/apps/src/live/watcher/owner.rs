@@ -1,0 +1,464 @@
+//! Owners of an uplink: they pass what watches want to it, and what comes of that back to them.
+//!
+//! ```text
+//!  Watch ──Request──▶ Uplink ──▶ Interests
+//!    ▲                  │ ◀───── Data, Nacks
+//!    └── by its tokens ─┘
+//! ```
+
+use core::ops::{Deref, DerefMut};
+use core::time::Duration;
+
+use bytes::Bytes;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Data, Interest, LpPacket, Packet};
+use namecast_stream::consumer::Delivery;
+use namecast_stream::path::{ClientId, Control, Event, Uplink, UplinkConfig};
+use namecast_units::{Bitrate, Instant};
+
+use super::super::stats::Stats;
+use super::steering::Sight;
+use super::{Watch, Watched, WatcherConfig};
+use crate::{Application, Now, Output, face};
+
+/// Watches one published root, over an uplink of its own. What a front-end does with it is [`Watch`]'s.
+///
+/// Give it what arrives ([`handle_packet`](Self::handle_packet)) and the time ([`handle_timeout`](Self::handle_timeout)
+/// whenever [`poll_timeout`](Self::poll_timeout) says so), and after each call take everything from
+/// [`poll_output`](Self::poll_output). The first call of `handle_timeout` starts the join. Early and repeated calls are
+/// harmless.
+#[derive(Debug)]
+pub struct Watcher {
+    watch: Watch,
+    uplink: Uplink,
+}
+
+impl Watcher {
+    /// A watcher that will join at the first [`handle_timeout`](Self::handle_timeout).
+    pub fn new(config: WatcherConfig) -> Self {
+        let mut uplink = uplink(config.seed, config.target, config.control);
+        let watch = Watch::new(config, uplink.new_clients());
+        Self { watch, uplink }
+    }
+
+    fn all(&mut self) -> Shared<'_> {
+        Shared {
+            uplink: &mut self.uplink,
+            watches: core::slice::from_mut(&mut self.watch),
+        }
+    }
+
+    /// Takes what the application face delivered: Data or a Nack, bare or in an LpPacket. Anything else is counted.
+    pub fn handle_packet(&mut self, now: Instant, packet: Bytes) {
+        self.all().handle_packet(now, packet);
+    }
+
+    /// Does what is due. Early and repeated calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.all().handle_timeout(now);
+    }
+
+    /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let all = [self.watch.poll_timeout(), self.uplink.poll_timeout()];
+        all.into_iter().flatten().min()
+    }
+
+    /// Returns the next thing to do or to know, until `None`.
+    pub fn poll_output(&mut self) -> Option<Output<Watched>> {
+        self.all().take_changes();
+        self.watch.outbox.pop()
+    }
+
+    /// Records that the transport came back: everything that is pending is retransmitted at once.
+    pub fn handle_link_change(&mut self, now: Instant) {
+        self.all().handle_link_change(now);
+    }
+
+    /// Sets by how much packets are handled after they arrive, as this machine is busy: neither a queue on the path nor loss. Zero
+    /// by default.
+    pub const fn set_wake_delay(&mut self, delay: Duration) {
+        self.uplink.set_wake_delay(delay);
+    }
+
+    /// Figures for people.
+    pub fn stats(&self, now: Instant) -> Stats {
+        self.watch.stats(now, &self.uplink)
+    }
+
+    /// Everything that is requested over the path, and what is known of it.
+    pub const fn uplink(&self) -> &Uplink {
+        &self.uplink
+    }
+}
+
+impl Deref for Watcher {
+    type Target = Watch;
+
+    fn deref(&self) -> &Watch {
+        &self.watch
+    }
+}
+
+impl DerefMut for Watcher {
+    fn deref_mut(&mut self) -> &mut Watch {
+        &mut self.watch
+    }
+}
+
+impl Application for Watcher {
+    type Event = Watched;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        Self::handle_timeout(self, now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        Self::poll_timeout(self)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        Self::poll_output(self)
+    }
+}
+
+/// Number of a watch, drawn by its [`Watchers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct WatchId(u64);
+
+/// What several watches share.
+#[derive(Clone, Copy, Debug)]
+pub struct WatchersConfig {
+    /// Seed of the Nonces.
+    pub seed: u64,
+    /// What bounds all requests.
+    pub control: Control,
+}
+
+/// Watches any number of published roots over one uplink: what they request is bounded together, and sound of any goes before
+/// pictures of all.
+///
+/// Driven as a [`Watcher`].
+#[derive(Debug)]
+pub struct Watchers {
+    uplink: Uplink,
+    watches: Vec<Watch>,
+    /// Numbers of the watches, in their order.
+    ids: Vec<WatchId>,
+    next_id: u64,
+}
+
+impl Watchers {
+    /// Watches nothing yet.
+    pub fn new(config: WatchersConfig) -> Self {
+        let target = UplinkConfig::default().target;
+        Self {
+            uplink: uplink(config.seed, target, config.control),
+            watches: Vec::new(),
+            ids: Vec::new(),
+            next_id: 0,
+        }
+    }
+
+    /// Watches one more root, from the next [`handle_timeout`](Self::handle_timeout) on. The seed of `config` is for its challenges
+    /// alone, and its control counts for nothing.
+    pub fn add(&mut self, config: WatcherConfig) -> WatchId {
+        let id = WatchId(self.next_id);
+        self.next_id += 1;
+        self.watches
+            .push(Watch::new(config, self.uplink.new_clients()));
+        self.ids.push(id);
+        id
+    }
+
+    /// Ends a watch. What it requested and is out comes all the same, and tells of the path.
+    pub fn remove(&mut self, id: WatchId) {
+        if let Some(at) = self.place(id) {
+            let watch = self.watches.remove(at);
+            self.ids.remove(at);
+            self.uplink.withdraw(&watch.clients.tokens());
+        }
+    }
+
+    fn place(&self, id: WatchId) -> Option<usize> {
+        self.ids.iter().position(|own| *own == id)
+    }
+
+    /// Returns a watch.
+    pub fn get(&self, id: WatchId) -> Option<&Watch> {
+        self.watches.get(self.place(id)?)
+    }
+
+    /// Returns a watch, to be changed.
+    pub fn get_mut(&mut self, id: WatchId) -> Option<&mut Watch> {
+        let at = self.place(id)?;
+        self.watches.get_mut(at)
+    }
+
+    /// Figures of a watch for people. Those of requests, loss and capacity are of the uplink.
+    pub fn stats(&self, now: Instant, id: WatchId) -> Option<Stats> {
+        Some(self.get(id)?.stats(now, &self.uplink))
+    }
+
+    /// Everything that is requested over the path, and what is known of it.
+    pub const fn uplink(&self) -> &Uplink {
+        &self.uplink
+    }
+
+    fn all(&mut self) -> Shared<'_> {
+        Shared {
+            uplink: &mut self.uplink,
+            watches: &mut self.watches,
+        }
+    }
+
+    /// Records that the transport came back: everything that is pending is retransmitted at once.
+    pub fn handle_link_change(&mut self, now: Instant) {
+        self.all().handle_link_change(now);
+    }
+}
+
+impl Application for Watchers {
+    type Event = (WatchId, Watched);
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        self.all().handle_packet(now.monotonic, frame);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.all().handle_timeout(now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let watches = self.watches.iter().filter_map(Watch::poll_timeout);
+        watches.chain(self.uplink.poll_timeout()).min()
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        self.all().take_changes();
+        let mut watches = self.ids.iter().zip(&mut self.watches);
+        watches.find_map(|(id, watch)| {
+            Some(match watch.outbox.pop()? {
+                Output::Send(packet) => Output::Send(packet),
+                Output::Event(event) => Output::Event((*id, event)),
+            })
+        })
+    }
+}
+
+fn uplink(seed: u64, target: Duration, control: Control) -> Uplink {
+    let bounds = UplinkConfig {
+        seed,
+        target,
+        ..UplinkConfig::default()
+    };
+    Uplink::new(bounds, control.build(Instant::ZERO, Bitrate::default()))
+}
+
+/// Watches, with the uplink that they share.
+struct Shared<'a> {
+    uplink: &'a mut Uplink,
+    watches: &'a mut [Watch],
+}
+
+impl Shared<'_> {
+    fn handle_packet(&mut self, now: Instant, packet: Bytes) {
+        match face::open(packet) {
+            Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
+                self.handle_data(now, &data, face::delivery(&link));
+            }
+            Ok(Some((
+                Packet::Interest(interest),
+                LpPacket {
+                    nack: Some(reason), ..
+                },
+            ))) => {
+                self.handle_nack(now, &interest, reason);
+            }
+            Ok(_) => self.count(|watch| watch.meters.counters_mut().unexpected += 1),
+            Err(_) => self.count(|watch| watch.meters.counters_mut().malformed += 1),
+        }
+        self.settle(now);
+    }
+
+    /// Counts what is nobody's, with the first.
+    fn count(&mut self, count: impl FnOnce(&mut Watch)) {
+        self.watches.first_mut().map(count);
+    }
+
+    /// Returns the watch that drew the number of `client`, unless it has ended.
+    fn of(&mut self, client: ClientId) -> Option<&mut Watch> {
+        self.watches
+            .iter_mut()
+            .find(|watch| watch.clients.has(client))
+    }
+
+    fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) {
+        let size = data.wire().len() as u64;
+        let received = delivery.received(data);
+        self.uplink.handle_data(now, data.name(), &received);
+        let (mut is_of_use, mut is_counted) = (false, false);
+        while let Some(answer) = self.uplink.poll_answer() {
+            let Some(watch) = self.of(answer.token.client) else {
+                continue;
+            };
+            if !is_counted {
+                watch.meters.on_data(now, size);
+                is_counted = true;
+            }
+            is_of_use |= watch.handle_answer(now, answer.token, (data, delivery));
+        }
+        self.count(|watch| {
+            if !is_counted {
+                watch.meters.on_data(now, size);
+            }
+            watch.meters.counters_mut().unexpected += u64::from(!is_of_use);
+        });
+    }
+
+    fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
+        let all = self.uplink.handle_nack(interest);
+        if all.is_empty() {
+            let name = interest.name();
+            let mut watches = self.watches.iter_mut();
+            match watches.find(|watch| watch.names.root().is_prefix_of(name)) {
+                Some(watch) => watch.count_nack(interest),
+                None => self.count(|watch| watch.count_nack(interest)),
+            }
+        }
+        for nacked in all {
+            if let Some(watch) = self.of(nacked.token.client) {
+                watch.handle_nacked(now, nacked, (interest, reason));
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        for watch in &mut *self.watches {
+            watch.handle_timeout(now);
+        }
+        self.settle(now);
+    }
+
+    fn handle_link_change(&mut self, now: Instant) {
+        for watch in &mut *self.watches {
+            watch.handle_link_change(now);
+        }
+        self.carry_out(now);
+        self.uplink.handle_link_change();
+        self.uplink.restart_objects(now);
+        self.settle(now);
+    }
+
+    /// Lets take effect what a front-end changed.
+    fn take_changes(&mut self) {
+        let changed = self.watches.iter().filter_map(|watch| watch.changed_at);
+        if let Some(now) = changed.max() {
+            self.settle(now);
+        }
+    }
+
+    /// After every event.
+    fn settle(&mut self, now: Instant) {
+        for watch in &mut *self.watches {
+            watch.settle(now);
+        }
+        self.carry_out(now);
+        self.run_uplink(now);
+        self.steer(now);
+    }
+
+    /// Does what watches want.
+    fn carry_out(&mut self, now: Instant) {
+        for watch in &mut *self.watches {
+            while let Some(request) = watch.poll_request() {
+                self.uplink.carry_out(now, request);
+            }
+        }
+    }
+
+    /// Sends what may be sent, and tells watches what became of their requests.
+    fn run_uplink(&mut self, now: Instant) {
+        let targets = self.watches.iter();
+        let targets = targets.map(|watch| watch.streams.target(&watch.config));
+        if let Some(least) = targets.min() {
+            self.uplink.set_target(least);
+        }
+        let needs = self
+            .watches
+            .iter()
+            .map(|watch| watch.streams.need().as_bps());
+        self.uplink.set_need(Bitrate::bps(needs.sum()));
+        self.uplink.handle_timeout(now);
+        let mut changed = false;
+        while let Some(event) = self.uplink.poll_event() {
+            changed |= matches!(event, Event::PathGrew(_) | Event::PathShrank);
+            self.handle_event(now, event);
+            self.carry_out(now);
+        }
+        let outlook = self.uplink.path().outlook(now);
+        for watch in &mut *self.watches {
+            if changed {
+                watch.streams.share_playout(now, &watch.config);
+            }
+            for consumer in watch.streams.consumers() {
+                consumer.schedule_mut().set_outlook(outlook);
+            }
+        }
+    }
+
+    fn handle_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Interest {
+                interest,
+                avoid_face,
+            } => {
+                let packet = face::request(&interest, avoid_face);
+                self.count(|watch| watch.outbox.put(Output::Send(packet)));
+            }
+            Event::Sent { token, .. } | Event::Dropped(token) | Event::Lost(token) => {
+                if let Some(watch) = self.of(token.client) {
+                    watch.handle_event(now, &event);
+                }
+            }
+            Event::PathGrew(_) | Event::PathShrank => {
+                for watch in &mut *self.watches {
+                    watch.handle_event(now, &event);
+                }
+            }
+        }
+    }
+
+    /// Lets ladders decide.
+    fn steer(&mut self, now: Instant) {
+        let mut steered = false;
+        for at in 0..self.watches.len() {
+            if !self.watches[at].streams.may_steer(now) {
+                continue;
+            }
+            let sight = Sight {
+                path: self.uplink.path(),
+                backlog: self.uplink.backlog(now),
+                others: self.taken_by_others(at),
+            };
+            steered |= self.watches[at].steer(now, &sight);
+        }
+        if steered {
+            self.carry_out(now);
+            self.run_uplink(now);
+        }
+    }
+
+    /// Returns what others take of the path than the watch at place `at`. If all want more than there is, each watch has an equal part.
+    fn taken_by_others(&self, at: usize) -> Bitrate {
+        let others = self.watches.iter().enumerate().filter(|(it, _)| *it != at);
+        let needs = others.map(|(_, watch)| watch.streams.need().as_bps());
+        let count = self.watches.len() as f64;
+        let theirs = self.uplink.path().carried() * (1.0 - 1.0 / count);
+        Bitrate::bps(needs.sum::<u64>().min(theirs as u64))
+    }
+}

@@ -126,7 +126,7 @@ impl Door {
             Err(reason) => {
                 self.counters.dropped(reason, 1);
                 if !is_proven && reason == LinkDrop::TooManyFaces {
-                    self.challenge(path, &frames);
+                    self.challenge(now, path, &frames);
                 }
                 return Ok(());
             }
@@ -162,11 +162,13 @@ impl Door {
     }
 
     /// Has a peer prove where it is, as room is short, and keeps what it sent until it has.
-    fn challenge(&mut self, path: UdpPath, frames: &[Bytes]) {
+    fn challenge(&mut self, now: Instant, path: UdpPath, frames: &[Bytes]) {
         let octets = frames.iter().map(Bytes::len).sum();
-        if let Some(frame) = (self.node.plane().challenge).frame_for(path.remote, octets) {
+        if self.refusals.challenges(now, path.remote)
+            && let Some(frame) = (self.node.plane().challenge).frame_for(path.remote, octets)
+        {
             self.socket.try_send(path, &[frame], &self.counters);
-            self.unproven.keep(path, frames);
         }
+        self.unproven.keep(path, frames);
     }
 }

@@ -11,6 +11,8 @@ use crate::node::FaceRefusal;
 
 /// Shortest and longest time for which a refusal holds: a place may become free.
 const HOLDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
+/// A peer is challenged this often at most: its answer may be on the way.
+const CHALLENGE_INTERVAL: Duration = Duration::from_millis(250);
 /// Refusals that are kept: as many as an address has ports.
 const MAX_REFUSALS: usize = 65_536;
 
@@ -21,6 +23,8 @@ enum Refused {
     Unproven(Source),
     /// One peer. Others of its source may still get a face.
     Peer(SocketAddr),
+    /// Another challenge for a peer.
+    Challenge(SocketAddr),
 }
 
 /// Refusals, until when they hold, and their reasons, so that the datagrams of a flood do not wait for the event loop one by one.
@@ -51,16 +55,30 @@ impl Refusals {
         is_proven: bool,
         FaceRefusal { reason, wait }: FaceRefusal,
     ) {
-        if self.0.len() >= MAX_REFUSALS {
-            self.0.clear();
-        }
         // Addresses are denied one by one; room is short for all unproven peers of a source.
         let refused = match is_proven || reason == LinkDrop::Denied {
             true => Refused::Peer(remote),
             false => Refused::Unproven(Source::of(remote.ip())),
         };
-        self.0
-            .insert(refused, (now + wait.clamp(HOLDS.0, HOLDS.1), reason));
+        self.hold(refused, now + wait.clamp(HOLDS.0, HOLDS.1), reason);
+    }
+
+    /// Returns whether `remote` is to be challenged now, which is recorded.
+    pub(super) fn challenges(&mut self, now: Instant, remote: SocketAddr) -> bool {
+        let refused = Refused::Challenge(remote);
+        let is_due = self.holding(now, refused).is_none();
+        if is_due {
+            let until = now + CHALLENGE_INTERVAL;
+            self.hold(refused, until, LinkDrop::TooManyFaces);
+        }
+        is_due
+    }
+
+    fn hold(&mut self, refused: Refused, until: Instant, reason: LinkDrop) {
+        if self.0.len() >= MAX_REFUSALS {
+            self.0.clear();
+        }
+        self.0.insert(refused, (until, reason));
     }
 }
 
@@ -115,6 +133,18 @@ mod tests {
         assert_eq!(refusals.of_peer(at(1), peer(1, 1)), denied);
         assert_eq!(refusals.of_peer(at(1), peer(2, 1)), None);
         assert_eq!(refusals.of_source(at(1), peer(2, 1)), None);
+    }
+
+    /// A peer that goes on sending before its answer can be here is challenged four times a second; others are challenged all the
+    /// same.
+    #[test]
+    fn a_peer_is_not_challenged_again_at_once() {
+        let mut refusals = Refusals::default();
+        let challenged = |time: &u64| refusals.challenges(at(*time), peer(1, 1));
+        let times: Vec<_> = (0..1_000).filter(challenged).collect();
+        assert_eq!(times, [0, 250, 500, 750]);
+        assert!(refusals.challenges(at(999), peer(1, 2)));
+        assert_eq!(refusals.of_peer(at(999), peer(1, 1)), None);
     }
 
     #[test]

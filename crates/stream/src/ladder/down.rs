@@ -77,12 +77,12 @@ impl Ladder {
         let path = view.path;
         let target = path.target().as_secs_f64();
         let growth = view.base_growth.as_secs_f64();
-        let need = self.load(self.current, view);
+        let need = self.rungs[self.current].need;
         let fast = path.fast_capacity();
         let mut standing = Standing {
             lag: self.lag(view) + growth,
             limit: 0.8 * target,
-            load: need / fast,
+            load: need / self.room(fast, self.current, view),
             until_key: view.until_key.as_secs_f64(),
             is_contended: path.is_contended(now),
         };
@@ -134,7 +134,7 @@ impl Ladder {
         let waits = path.queue_now().max(path.queued() / fast);
         let mut best = (stay + GAIN, None);
         for rung in (0..self.current).rev() {
-            let load = self.load(rung, view) / fast;
+            let load = self.rungs[rung].need / self.room(fast, rung, view);
             if load > 0.85 {
                 continue;
             }
@@ -162,7 +162,7 @@ impl Ladder {
         }
         let fast = path.fast_capacity();
         for rung in (0..=self.current).rev() {
-            let load = self.load(rung, view) / fast;
+            let load = self.rungs[rung].need / self.room(fast, rung, view);
             if load > 0.8 {
                 continue;
             }
@@ -190,8 +190,8 @@ impl Ladder {
     pub(super) fn fail(&mut self, now: Instant, view: &View<'_>, capacity: f64) {
         let path = view.path;
         let cross = path.cross(now);
-        let need = self.load(self.current, view);
-        let fell = capacity < 0.93 * need;
+        let need = self.rungs[self.current].need;
+        let fell = self.room(capacity, self.current, view) < 0.93 * need;
         let is_variable = path.quantile(0.15) < 0.6 * path.quantile(0.5);
         if fell && cross < 0.15 || is_variable && cross < 0.2 {
             let wait = Duration::from_millis(if fell { 1_500 } else { 3_000 });

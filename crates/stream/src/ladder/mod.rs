@@ -72,14 +72,23 @@ pub struct View<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
-    /// What is requested besides over the same uplink, up to the part of the path that is theirs.
-    pub others: Bitrate,
+    /// What others watch over the same uplink.
+    pub others: &'a [Neighbour],
     /// By how much the path's base delay exceeds what it was within the last minute.
     pub base_growth: Duration,
     /// Time until the next key sample is published.
     pub until_key: Duration,
     /// Time since the last one was.
     pub since_key: Duration,
+}
+
+/// What somebody else who watches over the same uplink takes of the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// On the wire, sound included.
+    pub need: Bitrate,
+    /// The same at the next higher rung, if there is one.
+    pub next: Option<Bitrate>,
 }
 
 /// What to do in mid-group.
@@ -109,6 +118,8 @@ pub struct Ladder {
     prober: probe::Prober,
 }
 
+/// How much more than it needs a rung must find free, unless it was tried.
+const FREE_MARGIN: f64 = 1.1;
 /// How much larger than others a key sample is taken to be.
 const KEY_FACTOR: f64 = 4.5;
 
@@ -159,9 +170,24 @@ impl Ladder {
         self.blank_groups = 0;
     }
 
-    /// Returns what the path has to carry with rung number `rung`, in bits per second.
-    fn load(&self, rung: usize, view: &View<'_>) -> f64 {
-        self.rungs[rung].need + view.others.as_bps() as f64
+    /// Returns what the next higher rung takes on the wire.
+    pub fn next_need(&self) -> Option<Bitrate> {
+        let next = self.rungs.get(self.current + 1)?;
+        Some(Bitrate::bps(next.need as u64))
+    }
+
+    /// Returns how much of `capacity` there is for rung number `rung`, in bits per second: what others leave, and an equal part at
+    /// least. Who is lower goes first: others leave less if their next rung is no higher than this one.
+    fn room(&self, capacity: f64, rung: usize, view: &View<'_>) -> f64 {
+        let own = self.rungs[rung].need;
+        let claim = |other: &Neighbour| {
+            let next = other.next.map(|next| next.as_bps() as f64);
+            let next = next.filter(|next| *next <= own);
+            next.map_or(other.need.as_bps() as f64, |next| next * FREE_MARGIN)
+        };
+        let others: f64 = view.others.iter().map(claim).sum();
+        let share = capacity / (view.others.len() + 1) as f64;
+        (capacity - others).max(share)
     }
 
     fn is_recent(&self, now: Instant, span: Duration) -> bool {

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use namecast_units::{Bitrate, Instant};
 
-use super::{Ladder, View};
+use super::{FREE_MARGIN, Ladder, View};
 use crate::path::PACKET;
 
 /// A probe begins and ends so long before a key sample.
@@ -95,9 +95,11 @@ impl Ladder {
     fn begin_probe(&mut self, now: Instant, view: &View<'_>) {
         let path = view.path;
         let capacity = path.capacity().min(path.quantile(self.config.up_quantile));
-        let free = capacity * (1.0 - path.cross(now));
-        let need = self.load(self.current + 1, view);
-        let is_sure = need * 1.1 <= free && need * 1.03 <= capacity;
+        let above = self.current + 1;
+        let room = |capacity| self.room(capacity, above, view);
+        let free = room(capacity * (1.0 - path.cross(now)));
+        let need = self.rungs[above].need;
+        let is_sure = need * FREE_MARGIN <= free && need * 1.03 <= room(capacity);
         let is_stale = path.recent_rate(now).is_none();
         let usual = path.capacity().min(path.quantile(0.5));
         // Where delays vary by more than a few of our own packets in a row make them, pairs show too little.
@@ -106,15 +108,15 @@ impl Ladder {
             && path.samples() >= 3
             && is_steady
             && !path.is_contended(now)
-            && need * self.config.up_margin > usual;
+            && need * self.config.up_margin > room(usual);
         if is_hopeless || is_sure && !is_stale && path.samples() >= 3 {
             self.prober.next_at = now + Duration::from_secs(1);
             return;
         }
-        let rate = self.rungs[self.current + 1].need * 1.1 - self.rungs[self.current].need;
+        let rate = need * FREE_MARGIN - self.rungs[self.current].need;
         let before = path.queue_min(now, Duration::from_millis(500));
         self.prober.current = Some(Probe {
-            rung: self.current + 1,
+            rung: above,
             rate: Bitrate::bps(rate as u64),
             since: now,
             queue_before: before.min(0.5 * path.target().as_secs_f64()),

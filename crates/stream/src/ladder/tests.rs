@@ -34,7 +34,7 @@ fn view(bench: &Bench, since_key: Duration) -> View<'_> {
     View {
         path: bench.uplink.path(),
         backlog: bench.uplink.backlog(bench.now),
-        others: Bitrate::default(),
+        others: &[],
         base_growth: Duration::ZERO,
         until_key: GROUP.saturating_sub(since_key),
         since_key,
@@ -97,15 +97,19 @@ fn pick_climbs_to_what_the_link_carries() {
     }
 }
 
-/// Of 4 Mbit/s others take 2 over the same uplink: 1 Mbit/s fits, and 2.5 do not. Once they have ended, 2.5 fit.
+/// Of 4 Mbit/s another watcher takes 2 over the same uplink: 1 Mbit/s fits, and 2.5 do not. Once that has ended, 2.5 fit.
 #[test]
 fn pick_leaves_room_for_others_of_the_uplink() {
     let mut bench = bench(Bitrate::mbps(4));
     let mut ladder = ladder(0);
-    let others = Bitrate::mbps(2);
-    for (others, expected) in [(others, 1), (Bitrate::default(), 2)] {
+    let other = Neighbour {
+        need: Bitrate::mbps(2),
+        next: None,
+    };
+    for (others, expected) in [(&[other][..], 1), (&[], 2)] {
+        let theirs: u64 = others.iter().map(|other| other.need.as_bps()).sum();
         for _ in 0..8 {
-            let all = others.as_bps() + ladder.need().as_bps();
+            let all = theirs + ladder.need().as_bps();
             bench.play(Bitrate::bps(all), GROUP);
             let seen = View {
                 others,
@@ -114,6 +118,26 @@ fn pick_leaves_room_for_others_of_the_uplink() {
             ladder.pick(bench.now, &seen);
         }
         assert_eq!(ladder.current(), expected);
+    }
+}
+
+/// On 4 Mbit/s, 2.5 are played beside 0.5. The other one's next rung is 1, for which 4 − 2.5 is enough; were it 2, it would not be, and
+/// whoever is higher yields. If both have 2.5, each has an equal part, in which 1 fits.
+#[test]
+fn pick_yields_to_who_is_lower() {
+    let mbps = |tenths: u64| Bitrate::kbps(100 * tenths);
+    for (need, next, expected) in [(5, 10, 2), (5, 20, 1), (25, 50, 1)] {
+        let mut bench = bench(Bitrate::mbps(4));
+        bench.play(mbps(25), ms(4_000));
+        let other = Neighbour {
+            need: mbps(need),
+            next: Some(mbps(next)),
+        };
+        let seen = View {
+            others: &[other],
+            ..view(&bench, DUE)
+        };
+        assert_eq!(ladder(2).pick(bench.now, &seen), expected, "{need}, {next}");
     }
 }
 

@@ -6,7 +6,7 @@ use namecast_units::Instant;
 
 use crate::path::Path;
 
-use super::{Ladder, View};
+use super::{FREE_MARGIN, Ladder, Rung, View};
 
 /// Rungs that a success is forgotten for, and the share by which waits shrink with every quiet group.
 const QUIET: f64 = 0.97;
@@ -54,7 +54,8 @@ impl Ladder {
         let carried = self.carried_for_sure(now, view);
         let is_late = self.lag(view) > 0.5 * target || self.is_recent(now, Duration::from_secs(1));
         if is_late {
-            let fits = |rung: &usize| self.load(*rung, view) <= 0.9 * carried;
+            let fits =
+                |rung: &usize| self.rungs[*rung].need <= 0.9 * self.room(carried, *rung, view);
             let highest = (0..=self.current).rev().find(fits).unwrap_or(0);
             if highest < self.current {
                 self.fail(now, view, carried);
@@ -98,8 +99,12 @@ impl Ladder {
         let usual = path.capacity().min(path.quantile(0.5));
         // What is lost is requested again, and of that some is lost.
         let loss = path.loss(now, Duration::from_secs(6));
-        let need = self.load(self.current, view) * (1.0 + 1.5 * loss);
-        if need > self.config.down_load * usual && queue > 0.05 * target {
+        let need = self.rungs[self.current].need * (1.0 + 1.5 * loss);
+        let room = self.room(usual, self.current, view);
+        if !view.others.is_empty() && need > room {
+            return true;
+        }
+        if need > self.config.down_load * room && queue > 0.05 * target {
             return true;
         }
         let share = match cross > 0.25 && !path.is_contended(now) {
@@ -154,8 +159,11 @@ impl Ladder {
         let lossy = 1.0 + path.loss(now, Duration::from_secs(6)).max(loss);
         let mut best = self.current;
         for rung in self.current + 1..=most.min(self.rungs.len() - 1) {
-            let need = self.load(rung, view);
-            if now < self.rungs[rung].barred_until && (contended || capacity <= 1.8 * need) {
+            let Rung {
+                need, barred_until, ..
+            } = self.rungs[rung];
+            let [capacity, free] = [capacity, free].map(|of| self.room(of, rung, view));
+            if now < barred_until && (contended || capacity <= 1.8 * need) {
                 break;
             }
             let is_next = rung == self.current + 1;
@@ -164,7 +172,7 @@ impl Ladder {
             if need * lossy * self.config.up_margin > capacity && !overrides {
                 break;
             }
-            if need * 1.1 <= free || proven {
+            if need * FREE_MARGIN <= free || proven {
                 best = rung;
             }
         }

@@ -440,10 +440,13 @@ impl Shared<'_> {
             if !self.watches[at].streams.may_steer(now) {
                 continue;
             }
+            let others = self.watches.iter().enumerate();
+            let others = others.filter(|(place, _)| *place != at);
+            let others: Vec<_> = others.map(|(_, watch)| watch.streams.neighbour()).collect();
             let sight = Sight {
                 path: self.uplink.path(),
                 backlog: self.uplink.backlog(now),
-                others: self.taken_by_others(at),
+                others: &others,
             };
             steered |= self.watches[at].steer(now, &sight);
         }
@@ -451,14 +454,5 @@ impl Shared<'_> {
             self.carry_out(now);
             self.run_uplink(now);
         }
-    }
-
-    /// Returns what others take of the path than the watch at place `at`. If all want more than there is, each watch has an equal part.
-    fn taken_by_others(&self, at: usize) -> Bitrate {
-        let others = self.watches.iter().enumerate().filter(|(it, _)| *it != at);
-        let needs = others.map(|(_, watch)| watch.streams.need().as_bps());
-        let count = self.watches.len() as f64;
-        let theirs = self.uplink.path().carried() * (1.0 - 1.0 / count);
-        Bitrate::bps(needs.sum::<u64>().min(theirs as u64))
     }
 }

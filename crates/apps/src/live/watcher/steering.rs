@@ -10,10 +10,10 @@
 use core::time::Duration;
 
 use namecast_stream::consumer::{Consumer, StartAt};
-use namecast_stream::ladder::{Reaction, View};
+use namecast_stream::ladder::{Neighbour, Reaction, View};
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::{ClientId, PACKET, Path, Want};
-use namecast_units::{Bitrate, Instant};
+use namecast_units::Instant;
 
 use super::rungs::Probing;
 use super::stream::{ConsumerFactory, Pulled, Upcoming};
@@ -31,8 +31,8 @@ pub(super) struct Sight<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
-    /// What others that share the uplink take of it.
-    pub others: Bitrate,
+    /// What others watch over the uplink.
+    pub others: &'a [Neighbour],
 }
 
 /// What steering goes by.

@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::{Consumer, Playout};
+use namecast_stream::ladder::{Ladder, Neighbour};
 use namecast_stream::path::{ClientId, Request};
 use namecast_units::{Bitrate, Instant};
 
@@ -107,6 +108,19 @@ impl Streams {
     pub(super) fn need(&self) -> Bitrate {
         let needs = self.pulled.iter().map(|pulled| pulled.need().as_bps());
         Bitrate::bps(needs.sum())
+    }
+
+    /// Returns what others that share the uplink see of these.
+    pub(super) fn neighbour(&self) -> Neighbour {
+        let ladders = self
+            .pulled
+            .iter()
+            .filter_map(|pulled| pulled.auto.as_ref()?.ladder());
+        let ladder = ladders.last();
+        Neighbour {
+            need: ladder.map_or_else(|| self.need(), Ladder::need),
+            next: ladder.and_then(Ladder::next_need),
+        }
     }
 
     /// Returns the playout clock of all streams: the longest path of any of them.

@@ -74,6 +74,8 @@ pub struct View<'a> {
     pub backlog: f64,
     /// What others watch over the same uplink.
     pub others: &'a [Neighbour],
+    /// What all sound takes on the wire where there are others: their needs and those of the rungs are without it then.
+    pub sound: Bitrate,
     /// By how much the path's base delay exceeds what it was within the last minute.
     pub base_growth: Duration,
     /// Time until the next key sample is published.
@@ -85,7 +87,7 @@ pub struct View<'a> {
 /// What somebody else who watches over the same uplink takes of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// On the wire, sound included.
+    /// On the wire.
     pub need: Bitrate,
     /// The same at the next higher rung, if there is one.
     pub next: Option<Bitrate>,
@@ -186,6 +188,7 @@ impl Ladder {
             next.map_or(other.need.as_bps() as f64, |next| next * FREE_MARGIN)
         };
         let others: f64 = view.others.iter().map(claim).sum();
+        let capacity = capacity - view.sound.as_bps() as f64;
         let share = capacity / (view.others.len() + 1) as f64;
         (capacity - others).max(share)
     }

@@ -35,6 +35,7 @@ fn view(bench: &Bench, since_key: Duration) -> View<'_> {
         path: bench.uplink.path(),
         backlog: bench.uplink.backlog(bench.now),
         others: &[],
+        sound: Bitrate::default(),
         base_growth: Duration::ZERO,
         until_key: GROUP.saturating_sub(since_key),
         since_key,
@@ -122,11 +123,13 @@ fn pick_leaves_room_for_others_of_the_uplink() {
 }
 
 /// On 4 Mbit/s, 2.5 are played beside 0.5. The other one's next rung is 1, for which 4 − 2.5 is enough; were it 2, it would not be, and
-/// whoever is higher yields. If both have 2.5, each has an equal part, in which 1 fits.
+/// whoever is higher yields; likewise if sound takes 0.5. If both have 2.5, each has an equal part, in which 1 fits.
 #[test]
 fn pick_yields_to_who_is_lower() {
     let mbps = |tenths: u64| Bitrate::kbps(100 * tenths);
-    for (need, next, expected) in [(5, 10, 2), (5, 20, 1), (25, 50, 1)] {
+    for (need, next, sound, expected) in
+        [(5, 10, 0, 2), (5, 20, 0, 1), (5, 10, 5, 1), (25, 50, 0, 1)]
+    {
         let mut bench = bench(Bitrate::mbps(4));
         bench.play(mbps(25), ms(4_000));
         let other = Neighbour {
@@ -135,6 +138,7 @@ fn pick_yields_to_who_is_lower() {
         };
         let seen = View {
             others: &[other],
+            sound: mbps(sound),
             ..view(&bench, DUE)
         };
         assert_eq!(ladder(2).pick(bench.now, &seen), expected, "{need}, {next}");

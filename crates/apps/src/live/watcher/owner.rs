@@ -447,6 +447,10 @@ impl Shared<'_> {
                 path: self.uplink.path(),
                 backlog: self.uplink.backlog(now),
                 others: &others,
+                sound: match others.is_empty() {
+                    true => Bitrate::default(),
+                    false => self.sound(),
+                },
             };
             steered |= self.watches[at].steer(now, &sight);
         }
@@ -454,5 +458,11 @@ impl Shared<'_> {
             self.carry_out(now);
             self.run_uplink(now);
         }
+    }
+    /// Returns what sound of all takes on the wire.
+    fn sound(&self) -> Bitrate {
+        let needs = self.watches.iter();
+        let needs = needs.map(|watch| watch.streams.sound_need().as_bps());
+        Bitrate::bps(needs.sum())
     }
 }

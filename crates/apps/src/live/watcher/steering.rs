@@ -13,7 +13,7 @@ use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Neighbour, Reaction, View};
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::{ClientId, PACKET, Path, Want};
-use namecast_units::Instant;
+use namecast_units::{Bitrate, Instant};
 
 use super::rungs::Probing;
 use super::stream::{ConsumerFactory, Pulled, Upcoming};
@@ -33,6 +33,8 @@ pub(super) struct Sight<'a> {
     pub backlog: f64,
     /// What others watch over the uplink.
     pub others: &'a [Neighbour],
+    /// What all sound takes, where there are others.
+    pub sound: Bitrate,
 }
 
 /// What steering goes by.
@@ -172,6 +174,7 @@ impl Pulled {
             path,
             backlog: wheel.sight.backlog,
             others: wheel.sight.others,
+            sound: wheel.sight.sound,
             base_growth: self.consumer.schedule().timeline().base_growth(now),
             until_key: groups.next_arrives_at.since(now + half),
             since_key: (now + half).since(groups.arrives_at),

@@ -104,6 +104,13 @@ impl Streams {
         sound.map_or(Bitrate::default(), Pulled::need)
     }
 
+    /// Returns what all but sound takes on the wire.
+    fn picture_need(&self) -> Bitrate {
+        let pictures = self.pulled.iter();
+        let pictures = pictures.filter(|pulled| pulled.kind != StreamKind::Audio);
+        Bitrate::bps(pictures.map(|pulled| pulled.need().as_bps()).sum())
+    }
+
     /// Returns what all streams take on the wire.
     pub(super) fn need(&self) -> Bitrate {
         let needs = self.pulled.iter().map(|pulled| pulled.need().as_bps());
@@ -118,7 +125,7 @@ impl Streams {
             .filter_map(|pulled| pulled.auto.as_ref()?.ladder());
         let ladder = ladders.last();
         Neighbour {
-            need: ladder.map_or_else(|| self.need(), Ladder::need),
+            need: ladder.map_or_else(|| self.picture_need(), Ladder::need),
             next: ladder.and_then(Ladder::next_need),
         }
     }

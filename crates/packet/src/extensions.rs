@@ -29,9 +29,10 @@ impl Extensions {
     pub const HOP_COUNT: u32 = 856;
     /// The path that an Interest is to take, or that Data took: see [`PathLabel`](crate::PathLabel).
     pub const PATH_LABEL: u32 = 860;
-    /// Whether any next packet of a flow is requested, and not one name; a number.
+    /// Before an Interest, a [request](crate::AnyNextRequest) for any next packets of a flow; before Data that answer one, their number on
+    /// the link; empty beside [`SUPPORT`](Self::SUPPORT), that such requests are counted here.
     pub const ANY_NEXT: u32 = 864;
-    /// The fewest requests that are left over at any node on the path; a number.
+    /// The fewest requests that are left over at any node on the path; a number up to 65 535.
     pub const MIN_PENDING_REQUESTS: u32 = 868;
     /// Whether extension fields are spoken here; a number, 1 for a question and 2 for the answer. Links alone say and hear it.
     pub const SUPPORT: u32 = 880;
@@ -41,6 +42,8 @@ impl Extensions {
     pub const PATH_PROBE: u32 = 888;
     /// The eight random octets of a [`PATH_PROBE`](Self::PATH_PROBE) that arrived. Links alone say and hear it.
     pub const PATH_ANSWER: u32 = 892;
+    /// Without a packet: the [chunks](crate::ChunksHad) of a flow that a neighbour has.
+    pub const CHUNKS_HAD: u32 = 896;
 
     /// Value of [`SOURCE`](Self::SOURCE): the producer, by the node that it is on.
     pub const FROM_PRODUCER: u64 = 1;

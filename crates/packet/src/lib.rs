@@ -7,6 +7,7 @@
 //! Decoding copies nothing: a packet holds the octets it came in, and its fields are slices of them.
 //! Encoding is canonical: shortest numbers, fields in order, defaults left out.
 
+pub mod any_next;
 mod certificate;
 mod copy;
 mod data;
@@ -23,6 +24,7 @@ mod prefix_announcement;
 pub mod signature;
 pub mod tlv;
 
+pub use any_next::{AnyNextRequest, ChunksHad};
 pub use certificate::{Certificate, Description, Validity};
 pub use data::{ContentType, Data, DataBuilder, DataTemplate};
 pub use error::{DecodeError, Problem};

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use namecast_packet::signature::{DigestSigner, DigestVerifier};
 use namecast_packet::{
-    Certificate, Data, DecodeError, Interest, LpPacket, Name, Nonce, Packet, PrefixAnnouncement,
+    AnyNextRequest, Certificate, ChunksHad, Data, DecodeError, Extensions, Interest, LpPacket,
+    Name, Nonce, Packet, PrefixAnnouncement,
 };
 
 /// Takes `octets` for a network-layer packet.
@@ -27,11 +28,26 @@ pub(crate) fn lp(octets: &[u8]) {
         Ok(link) => {
             let again = LpPacket::decode(link.encode_whole());
             assert_eq!(again.as_ref(), Ok(&link));
+            any_next(&link.extensions);
             if let Some(fragment) = &link.fragment {
                 packet(fragment);
             }
         }
         Err(error) => check_error(&error, octets),
+    }
+}
+
+/// Takes link header fields for those of any-next-packet delivery: what is read of them is written as it was.
+fn any_next(fields: &Extensions) {
+    for (_, value) in fields.iter() {
+        if let Some(request) = AnyNextRequest::decode(value) {
+            assert_eq!(request.encode()[1..], value[1..]);
+        }
+        let value = Bytes::copy_from_slice(value);
+        if let Some(had) = ChunksHad::decode(&value) {
+            assert!(had.ranges.len() <= ChunksHad::MAX_RANGES && had.chunk_size > 0);
+            assert_eq!(ChunksHad::decode(&had.encode()).as_ref(), Some(&had));
+        }
     }
 }
 

@@ -1,5 +1,10 @@
 //! Golden vectors, damaged at random: what fuzzing does, in every test run and without its tools.
 
+use bytes::Bytes;
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{
+    AnyNextRequest, ChunksHad, Data, Extensions, Interest, LpPacket, Name, Nonce,
+};
 use namecast_units::Random;
 use serde_json::Value;
 
@@ -24,7 +29,44 @@ fn corpus() -> Vec<Vec<u8>> {
             packets.extend(vector["wire"].as_str().map(unhex));
         }
     }
+    packets.extend(any_next().map(|wire| wire.to_vec()));
     packets
+}
+
+/// A request for any next packet, its answer, and an announcement of chunks.
+fn any_next() -> [Bytes; 3] {
+    let name: Name = "/f/v=1".parse().unwrap();
+    let with = |number, value: &[u8], packet: Option<&Bytes>| {
+        let mut link = LpPacket {
+            fragment: packet.cloned(),
+            ..LpPacket::default()
+        };
+        link.extensions.set(number, value);
+        link.encode()
+    };
+    let request = AnyNextRequest {
+        pending: 5,
+        seen: 7,
+        refresh: true,
+    };
+    let had = ChunksHad {
+        flow: name.clone(),
+        chunk_size: 100,
+        hops_left: 2,
+        expiry: 60,
+        ranges: vec![(0, 3), (5, 9)],
+    };
+    let interest = Interest::builder(name.clone()).build(Nonce([1; 4]));
+    let data = Data::builder(name).sign(&NullSigner);
+    [
+        with(
+            Extensions::ANY_NEXT,
+            &request.encode(),
+            Some(interest.wire()),
+        ),
+        with(Extensions::ANY_NEXT, &[0, 0, 0, 9], Some(data.wire())),
+        with(Extensions::CHUNKS_HAD, &had.encode(), None),
+    ]
 }
 
 fn unhex(text: &str) -> Vec<u8> {

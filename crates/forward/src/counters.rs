@@ -76,6 +76,8 @@ drop_reasons! {
     ReassemblyFull = "reassembly_full",
     /// The peer did not acknowledge a fragment, however often it was sent.
     Unacknowledged = "unacknowledged",
+    /// A request for any next packets of a flow was refused: [`AnyNextCounters`] says why.
+    AnyNext = "any_next",
     /// A hop refused the packet, and gave no other reason.
     Hop = "hop",
 }
@@ -236,6 +238,8 @@ pub struct Counters {
     pub feedback: FeedbackCounters,
     /// Bundles.
     pub bundles: BundleCounters,
+    /// Requests for any next packets.
+    pub any_next: AnyNextCounters,
     /// Dropped anywhere.
     pub drops: Drops,
     /// Data retrieval delay: from the time a pending Interest was sent, first or again, to its Data, where it was sent to one face.
@@ -261,6 +265,31 @@ pub struct FeedbackCounters {
     pub discoveries: u64,
     /// Interests that were to find a path and were answered from the content store, since too many came.
     pub discoveries_refused: u64,
+}
+
+/// What became of requests for any next packets of a flow.
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AnyNextCounters {
+    /// Requests counted.
+    pub requests: u64,
+    /// Requests sent upstream.
+    pub sent: u64,
+    /// Data that came for such requests.
+    pub data: u64,
+    /// Copies of them that were sent.
+    pub copies: u64,
+    /// Data whose number came late or twice, so that nothing was counted.
+    pub late: u64,
+    /// Requests refused, as they break the format or have what such a request cannot have.
+    pub refused_malformed: u64,
+    /// Requests refused, as the neighbour did not say that it counts requests.
+    pub refused_unoffered: u64,
+    /// Requests refused, as face or node had as many flows as it may.
+    pub refused_flows: u64,
+    /// Requests refused, as no next hop leads to the flow.
+    pub refused_route: u64,
+    /// Requests refused, as the next hop counts none.
+    pub refused_foreign: u64,
 }
 
 /// What became of bundles: Data and an Interest in one packet.

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 
 use crate::counters::{DropReason, PacketKind};
 use crate::face::{FaceConfig, FaceId};
-use crate::link::{LinkMeter, QUESTION, mtu_of};
+use crate::link::{LinkMeter, Offers, QUESTION, mtu_of};
 
 /// The hop-by-hop fields of one packet: what a neighbour says about it, and what the next one is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub(crate) struct HeardExtensions {
     pub(crate) fields: bool,
     /// Whether it is asked if it speaks them.
     pub(crate) question: bool,
-    /// Whether it hears with the question that this node takes bundles.
-    pub(crate) offers_bundles: bool,
+    /// What it hears with the question that this node takes.
+    pub(crate) offers: Offers,
 }
 
 /// No fields.
@@ -202,8 +202,8 @@ impl LinkFields {
         fields.address(kind, from, (face, meter), wire.len());
         fields.address_extensions(heard);
         let mut packet = fields.into_packet(kind, Some(wire));
-        if heard.question && heard.offers_bundles {
-            packet.piggybacked_interest = Some(Bytes::new());
+        if heard.question {
+            heard.offers.tell(&mut packet);
         }
         packet.encode()
     }
@@ -496,11 +496,10 @@ mod tests {
 
         let heard = |fields, question| {
             let mut said = full();
-            let offers_bundles = false;
             said.address_extensions(HeardExtensions {
                 fields,
                 question,
-                offers_bundles,
+                offers: Offers::NONE,
             });
             let numbers = said.extensions.iter().map(|(number, _)| number);
             numbers.collect::<Vec<_>>()

@@ -27,7 +27,7 @@ pub use config::{
     LinkConfig, PitConfig, ReassemblyConfig, ReliabilityConfig, Suppression, UnsolicitedData,
 };
 pub use counters::{
-    BundleCounters, Counters, DropReason, Drops, FaceCounters, FeedbackCounters,
+    AnyNextCounters, BundleCounters, Counters, DropReason, Drops, FaceCounters, FeedbackCounters,
     ReliabilityCounters, StrategyCounters, Traffic,
 };
 pub use face::{
@@ -35,10 +35,10 @@ pub use face::{
 };
 pub use fields::LinkFields;
 pub use hop::{
-    Actions, AsfConfig, Context, Decision, Event, Hop, HopCount, HopNameError, LEARNED_COST,
-    LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels, PathLabelsConfig, PconProfile,
-    Piggyback, PiggybackConfig, RateEstimator, RateFeedback, RateFeedbackConfig, RateFeedbackError,
-    RelayFeedback, StrategyKind, StrategyNameError,
+    Actions, AnyNext, AnyNextConfig, AsfConfig, Context, Decision, Event, Hop, HopCount,
+    HopNameError, LEARNED_COST, LearnedNews, Learning, NamedHop, OwnStrategy, PathLabels,
+    PathLabelsConfig, PconProfile, Piggyback, PiggybackConfig, RateEstimator, RateFeedback,
+    RateFeedbackConfig, RateFeedbackError, RelayFeedback, StrategyKind, StrategyNameError,
 };
 pub use link::{
     CongestionLaw, CongestionMarker, CongestionMarking, FrameCount, Link, LinkCounters, LinkMeter,

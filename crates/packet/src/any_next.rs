@@ -34,6 +34,8 @@ pub struct AnyNextRequest {
 impl AnyNextRequest {
     /// Number of pending requests that stands, before a Nack, for: the flow is not delivered so here.
     pub const NOT_HERE: u16 = u16::MAX;
+    /// The value of the field before such a Nack.
+    pub const NOT_HERE_FIELD: [u8; REQUEST] = [0, 0xFF, 0xFF, 0, 0, 0, 0];
 
     /// Reads the value of the field; `None` if it is no request.
     pub fn decode(value: &[u8]) -> Option<Self> {

@@ -69,6 +69,15 @@ pub(crate) struct Originated {
     /// An Interest or Data.
     pub(crate) wire: Bytes,
     pub(crate) fields: LinkFields,
+    /// Why the Interest comes back, if it does.
+    pub(crate) nack: Option<NackReason>,
+}
+
+/// A copy of the Data that a hop sends to one face.
+#[derive(Clone, Debug)]
+pub(crate) struct Copied {
+    pub(crate) face: FaceId,
+    pub(crate) fields: LinkFields,
 }
 
 /// What few hops want, apart, so that the others need not move it.
@@ -79,6 +88,9 @@ pub(crate) struct Extras {
     extensions: Extensions,
     pub(crate) delay: Duration,
     originated: Vec<Originated>,
+    pub(crate) copies: Vec<Copied>,
+    /// A neighbour that is asked what it speaks.
+    pub(crate) asks: Option<FaceId>,
 }
 
 impl Extras {
@@ -97,13 +109,13 @@ impl Extras {
             prefix_announcement: self.prefix_announcement.clone(),
             extensions,
             delay: self.delay,
-            originated: Vec::new(),
+            ..Self::default()
         })
     }
 
     /// Whether packets are sent besides.
     pub(crate) const fn originates(&self) -> bool {
-        !self.originated.is_empty()
+        !self.originated.is_empty() || self.asks.is_some()
     }
 
     /// Takes the packets that are sent besides. What else there is but the delay is not of them.
@@ -190,8 +202,40 @@ impl Actions {
 
     /// Sends an Interest or Data besides, as its wire has it. What comes back for it is shown to hops, and to nobody else.
     pub fn originate(mut self, face: FaceId, wire: Bytes, fields: LinkFields) -> Self {
-        let packet = Originated { face, wire, fields };
-        self.extras().originated.push(packet);
+        self.extras().originated.push(Originated {
+            face,
+            wire,
+            fields,
+            nack: None,
+        });
+        self
+    }
+
+    /// Sends an Interest back besides.
+    pub(crate) fn refuse(
+        mut self,
+        face: FaceId,
+        (wire, reason): (Bytes, NackReason),
+        fields: LinkFields,
+    ) -> Self {
+        self.extras().originated.push(Originated {
+            face,
+            wire,
+            fields,
+            nack: Some(reason),
+        });
+        self
+    }
+
+    /// Sends the Data to a face with a PIT token and extension fields of its own, whether an Interest waits or not.
+    pub fn copy_to(mut self, face: FaceId, fields: LinkFields) -> Self {
+        self.extras().copies.push(Copied { face, fields });
+        self
+    }
+
+    /// Asks a neighbour in a frame of its own what it speaks, unless that was done a moment ago.
+    pub(crate) fn ask(mut self, face: FaceId) -> Self {
+        self.extras().asks = Some(face);
         self
     }
 
@@ -215,6 +259,8 @@ impl Actions {
             }
             extras.delay += more.delay;
             extras.originated.extend(more.originated);
+            extras.copies.extend(more.copies);
+            extras.asks = more.asks.or(extras.asks);
         }
         Self {
             decision: next.decision,

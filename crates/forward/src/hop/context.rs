@@ -3,6 +3,7 @@
 use core::any::Any;
 use core::ops::Deref;
 
+use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, HopLabel, Interest, Name, Nonce};
 use namecast_units::{Instant, Random};
@@ -15,7 +16,7 @@ use crate::fields::LinkFields;
 use crate::link::LinkMeter;
 use crate::name_hash::NameHashes;
 use crate::table::pit::PendingInterest;
-use crate::table::{EntryId, NextHop, NextHops, Slot, Tables};
+use crate::table::{EntryId, Face, NextHop, NextHops, Slot, Tables};
 
 /// What happens at a node.
 #[derive(Clone, Debug)]
@@ -71,6 +72,8 @@ pub struct Context<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) choices: &'a StrategyChoices,
     pub(crate) random: &'a mut Random,
+    /// What Interests carry, so that Data come back to this one of the node's forwarders.
+    pub(crate) token: Option<&'a Bytes>,
     /// Whose states it gives.
     pub(crate) slot: Slot,
 }
@@ -127,6 +130,18 @@ impl Context<'_> {
             .transmission(face.number(), Nonce(*b"path"));
         let [first, second, third, ..] = hash.to_le_bytes();
         [first, second, third]
+    }
+
+    /// Returns what packets that the hop originates carry as PIT token, so that what they bring comes back to this one of the node's
+    /// forwarders; `None` where it is the only one.
+    pub fn token(&self) -> Option<Bytes> {
+        self.token.cloned()
+    }
+
+    /// Returns whether a neighbour counts requests for any next packets; `None` as long as that is unknown.
+    pub fn keeps_counters(&self, face: FaceId) -> Option<bool> {
+        let face = self.tables.faces.get(face);
+        face.map_or(Some(false), Face::keeps_counters)
     }
 
     /// Returns numbers that look random, from the node's seed.

@@ -27,10 +27,13 @@ pub(crate) struct Hops {
     installed: Vec<Box<dyn Hop>>,
     /// Strategies of the driver's own, by number.
     own: Vec<Box<dyn Hop>>,
+    /// Whether one of the installed is to hear of what arrives before anybody else.
+    pub(crate) see_arrivals: bool,
 }
 
 impl Hops {
     pub(crate) fn install(&mut self, hop: Box<dyn Hop>) {
+        self.see_arrivals |= hop.sees_arrivals();
         self.installed.push(hop);
     }
 
@@ -89,6 +92,17 @@ impl Hops {
             pcon.remove_face(face);
         }
         self.learning.remove_face(face);
+        self.installed
+            .iter_mut()
+            .for_each(|hop| hop.on_face_removed(face));
+    }
+
+    /// Asks those who are installed whether they take what arrived.
+    #[cold]
+    pub(crate) fn on_arrival(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        self.ask_installed(now, context, |hop, now, context| {
+            hop.on_arrival(now, context)
+        })
     }
 
     /// Asks those who are installed, and then the strategy of the Interest's name; returns the choice that it is by.

@@ -1,7 +1,9 @@
 //! Hops: what decides about packets on their way through a node, and remembers something for that.
 //!
 //! ```text
-//!  Interest ─▶ content store ─ hit ──▶ on_cache_hit ─▶ answer
+//!  Interest ─▶ on_arrival, if a hop takes those with extension fields
+//!     │
+//!     └─────▶ content store ─ hit ──▶ on_cache_hit ─▶ answer
 //!                     └─────── miss ─▶ on_interest ──▶ next hops        installed hops first,
 //!  Data ────▶ on_data ──▶ all who wait                                  then the strategy of the name
 //!  Nack ────▶ on_nack ──▶ downstreams        time ─▶ on_expiry, on_timeout
@@ -12,6 +14,7 @@
 //! self-learning have states of their own, which there are only while some prefix needs them.
 
 mod actions;
+mod any_next;
 mod asf;
 mod best_route;
 mod choices;
@@ -39,7 +42,8 @@ use crate::face::FaceId;
 use crate::table::pit::PendingInterest;
 
 pub use actions::{Actions, Decision};
-pub(crate) use actions::{Extras, Faces};
+pub(crate) use actions::{Copied, Extras, Faces};
+pub use any_next::{AnyNext, AnyNextConfig};
 pub use asf::AsfConfig;
 pub(crate) use choices::StrategyChoices;
 pub use context::{Context, Event};
@@ -62,6 +66,20 @@ pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 /// Like all of the core it knows no clock and no randomness of its own. What it remembers of a face or of a pending Interest the
 /// node's tables carry: see [`Context::face_state`] and [`Context::entry_state`].
 pub trait Hop: Debug + Send {
+    /// An Interest with extension fields arrived, or any Nack, and nothing was made of it: no loop was looked for, no content store and
+    /// no record of pending Interests. Only hops that [want to](Self::sees_arrivals) hear of it.
+    ///
+    /// With a decision other than to continue the hop has taken it, and sends what it wants by itself; it may be dropped.
+    fn on_arrival(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        let _ = (now, context);
+        Actions::default()
+    }
+
+    /// A face is gone.
+    fn on_face_removed(&mut self, face: FaceId) {
+        let _ = face;
+    }
+
     /// An Interest arrived that the content store does not answer; it is pending already.
     fn on_interest(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
         let _ = (now, context);
@@ -105,6 +123,17 @@ pub trait Hop: Debug + Send {
     /// When to call [`on_timeout`](Self::on_timeout) next, if ever.
     fn poll_timeout(&self) -> Option<Instant> {
         None
+    }
+
+    /// Returns whether [`on_arrival`](Self::on_arrival) is to be called.
+    fn sees_arrivals(&self) -> bool {
+        false
+    }
+
+    /// Returns whether neighbours are to hear that requests for any next packets are counted here.
+    #[doc(hidden)]
+    fn counts_requests(&self) -> bool {
+        false
     }
 
     /// How bundles are treated, of [`Piggyback`] alone: that is for the pipeline to do, and the hop is asked about nothing else.

@@ -7,8 +7,8 @@ use core::str::FromStr;
 use namecast_units::{Duration, parse_duration};
 
 use super::{
-    Hop, HopCount, PathLabels, PathLabelsConfig, Piggyback, PiggybackConfig, RateEstimator,
-    RateFeedback, RateFeedbackConfig,
+    AnyNext, AnyNextConfig, Hop, HopCount, PathLabels, PathLabelsConfig, Piggyback,
+    PiggybackConfig, RateEstimator, RateFeedback, RateFeedbackConfig,
 };
 
 /// A hop that sees the packets of all names, as configuration files and experiments choose it: by a word, and by parameters
@@ -23,13 +23,15 @@ pub enum NamedHop {
     PathLabels(PathLabelsConfig),
     /// Data and an Interest in one packet.
     Piggyback(PiggybackConfig),
+    /// Requests for any next packets.
+    AnyNext(AnyNextConfig),
 }
 
 /// Why a text names no hop.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopNameError {
     /// The word is none that we know.
-    #[error("write hop-count, rate-feedback, path-labels or piggyback")]
+    #[error("write hop-count, rate-feedback, path-labels, piggyback or any-next")]
     Unknown,
     /// The hop has no such parameter.
     #[error("{0:?} is not a parameter of this hop: write {1}")]
@@ -54,6 +56,7 @@ impl NamedHop {
             Self::RateFeedback(config) => Box::new(RateFeedback::new(config).unwrap_or_default()),
             Self::PathLabels(config) => Box::new(PathLabels::new(config)),
             Self::Piggyback(config) => Box::new(Piggyback::new(config)),
+            Self::AnyNext(config) => Box::new(AnyNext::new(config)),
         }
     }
 
@@ -90,6 +93,7 @@ impl NamedHop {
             },
             Self::PathLabels(config) => set_labels(config, (parameter, value)),
             Self::Piggyback(config) => set_piggyback(config, (parameter, value)),
+            Self::AnyNext(config) => set_any_next(config, (parameter, value)),
         }
     }
 }
@@ -149,6 +153,28 @@ fn set_piggyback(
     }
 }
 
+fn set_any_next(
+    config: &mut AnyNextConfig,
+    (parameter, value): (&str, &str),
+) -> Result<(), HopNameError> {
+    const FLOWS: &str = "max-flows-of-face";
+    const COUNTERS: &str = "max-counters";
+    let expected = "a number from 1";
+    match parameter {
+        FLOWS => number(
+            &mut config.max_flows_of_face,
+            value,
+            BOUND,
+            (FLOWS, expected),
+        ),
+        COUNTERS => number(&mut config.max_counters, value, BOUND, (COUNTERS, expected)),
+        _ => Err(HopNameError::Parameter(
+            parameter.to_owned(),
+            "max-flows-of-face or max-counters",
+        )),
+    }
+}
+
 fn number(
     to: &mut usize,
     value: &str,
@@ -170,6 +196,7 @@ impl FromStr for NamedHop {
             Some("rate-feedback") => Self::RateFeedback(RateFeedbackConfig::default()),
             Some("path-labels") => Self::PathLabels(PathLabelsConfig::default()),
             Some("piggyback") => Self::Piggyback(PiggybackConfig::default()),
+            Some("any-next") => Self::AnyNext(AnyNextConfig::default()),
             _ => return Err(HopNameError::Unknown),
         };
         for part in parts {
@@ -187,6 +214,7 @@ impl fmt::Display for NamedHop {
             Self::RateFeedback(_) => "rate-feedback",
             Self::PathLabels(_) => "path-labels",
             Self::Piggyback(_) => "piggyback",
+            Self::AnyNext(_) => "any-next",
         })
     }
 }
@@ -219,6 +247,12 @@ mod tests {
         };
         let text = "piggyback/wait~2ms/max-waiting~9/max-flows~8";
         assert_eq!(parse(text), Ok(NamedHop::Piggyback(bundles)));
+        let any_next = AnyNextConfig {
+            max_flows_of_face: 7,
+            max_counters: 9,
+        };
+        let text = "any-next/max-flows-of-face~7/max-counters~9";
+        assert_eq!(parse(text), Ok(NamedHop::AnyNext(any_next)));
     }
 
     #[test]
@@ -226,11 +260,11 @@ mod tests {
         for (text, expected) in [
             (
                 "mine",
-                "write hop-count, rate-feedback, path-labels or piggyback",
+                "write hop-count, rate-feedback, path-labels, piggyback or any-next",
             ),
             (
                 "",
-                "write hop-count, rate-feedback, path-labels or piggyback",
+                "write hop-count, rate-feedback, path-labels, piggyback or any-next",
             ),
             ("rate-feedback/window~0", "window: write 3 to 1024"),
             ("rate-feedback/window", "window: write 3 to 1024"),

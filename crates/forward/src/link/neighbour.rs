@@ -13,8 +13,11 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use core::time::Duration;
 
+use bytes::Bytes;
 use namecast_packet::{Extensions, LpPacket};
 use namecast_units::Instant;
+
+use super::offers::{Offers, SharedOffers};
 
 /// Values of [`Extensions::SUPPORT`].
 pub(crate) const QUESTION: u64 = 1;
@@ -36,10 +39,10 @@ pub(crate) struct Neighbour {
     unanswered: AtomicU32,
     /// When to ask next, in nanoseconds.
     ask_at: AtomicU64,
-    /// Whether it takes bundles.
-    takes_bundles: AtomicBool,
-    /// Whether it is to hear that this node takes bundles.
-    offers_bundles: AtomicBool,
+    /// What it takes.
+    takes: SharedOffers,
+    /// What it is to hear that this node takes.
+    offers: SharedOffers,
 }
 
 impl Neighbour {
@@ -73,23 +76,32 @@ impl Neighbour {
         true
     }
 
-    /// Returns whether it speaks extension fields and takes bundles.
-    pub(crate) fn takes_bundles(&self) -> bool {
-        self.takes_bundles.load(Relaxed) && self.speaks.load(Relaxed)
+    /// Returns whether it was asked in vain a second time.
+    pub(crate) fn keeps_silent(&self) -> bool {
+        self.unanswered.load(Relaxed) >= 2
     }
 
-    /// Has it hear that this node takes bundles, with each question and answer.
-    pub(crate) fn offer_bundles(&self) {
-        self.offers_bundles.store(true, Relaxed);
+    /// Returns what it takes; nothing unless it speaks extension fields.
+    pub(crate) fn takes(&self) -> Offers {
+        match self.speaks.load(Relaxed) {
+            true => self.takes.get(),
+            false => Offers::NONE,
+        }
     }
 
-    pub(crate) fn offers_bundles(&self) -> bool {
-        self.offers_bundles.load(Relaxed)
+    /// Has it hear that this node takes these, with each question and answer.
+    pub(crate) fn offer(&self, offers: Offers) {
+        self.offers.add(offers);
     }
 
-    /// Records that it asked or answered, and whether it takes bundles.
-    pub(super) fn hear(&self, now: Instant, takes_bundles: bool) {
-        self.takes_bundles.store(takes_bundles, Relaxed);
+    /// Returns what it is to hear that this node takes.
+    pub(crate) fn offers(&self) -> Offers {
+        self.offers.get()
+    }
+
+    /// Records that it asked or answered, and what it takes.
+    pub(super) fn hear(&self, now: Instant, takes: Offers) {
+        self.takes.set(takes);
         self.speaks.store(true, Relaxed);
         self.unanswered.store(0, Relaxed);
         self.ask_at.store((now + REFRESH).as_nanos(), Relaxed);
@@ -98,19 +110,26 @@ impl Neighbour {
     /// Forgets everything: another may be there now.
     pub(super) fn forget(&self) {
         self.speaks.store(false, Relaxed);
-        self.takes_bundles.store(false, Relaxed);
+        self.takes.set(Offers::NONE);
         self.unanswered.store(0, Relaxed);
         self.ask_at.store(0, Relaxed);
     }
 }
 
 /// The frame that answers.
-pub(super) fn answer(offers_bundles: bool) -> bytes::Bytes {
-    let mut packet = LpPacket {
-        piggybacked_interest: offers_bundles.then(bytes::Bytes::new),
-        ..LpPacket::default()
-    };
-    packet.extensions.set_number(Extensions::SUPPORT, ANSWER);
+pub(super) fn answer(offers: Offers) -> Bytes {
+    alone(ANSWER, offers)
+}
+
+/// The frame that asks where no packet does.
+pub(crate) fn question(offers: Offers) -> Bytes {
+    alone(QUESTION, offers)
+}
+
+fn alone(support: u64, offers: Offers) -> Bytes {
+    let mut packet = LpPacket::default();
+    packet.extensions.set_number(Extensions::SUPPORT, support);
+    offers.tell(&mut packet);
     packet.encode()
 }
 
@@ -144,13 +163,13 @@ mod tests {
     fn a_neighbour_that_answered_is_believed_until_it_answers_no_more() {
         let neighbour = Neighbour::default();
         assert!(neighbour.ask(at(0)));
-        neighbour.hear(at(1), false);
+        neighbour.hear(at(1), Offers::NONE);
         assert_eq!(neighbour.speaks(), Some(true));
         assert_eq!(asked(&neighbour, 1..18), [11, 12, 14]);
         assert_eq!(neighbour.speaks(), Some(true));
         assert_eq!(asked(&neighbour, 18..26), [18]);
         assert_eq!(neighbour.speaks(), Some(false));
-        neighbour.hear(at(26), false);
+        neighbour.hear(at(26), Offers::NONE);
         assert_eq!(neighbour.speaks(), Some(true));
         neighbour.forget();
         assert_eq!(neighbour.speaks(), None);

@@ -9,6 +9,7 @@ use namecast_units::{ByteSize, Instant, Random};
 use smallvec::{SmallVec, smallvec};
 
 use super::neighbour::{self, ANSWER_PAUSE};
+use super::offers::Offers;
 use super::queue::SendQueue;
 use super::{
     CongestionMarker, LinkCounters, LinkMeter, PathMtu, PathMtuConfig, Reassembler, Reliability,
@@ -194,9 +195,11 @@ impl Link {
         }
         if let Some(said) = packet.extensions.number(Extensions::SUPPORT) {
             packet.extensions.remove(Extensions::SUPPORT);
-            // Empty, or an Interest: who sends bundles takes them.
-            let takes_bundles = packet.piggybacked_interest.is_some();
-            self.hear_support(now, said, takes_bundles);
+            let takes = Offers::heard(&packet);
+            if packet.extensions.get(Extensions::ANY_NEXT) == Some(&[]) {
+                packet.extensions.remove(Extensions::ANY_NEXT);
+            }
+            self.hear_support(now, said, takes);
         }
         if packet.fragment.is_none() && self.hear_probe(now, &packet.extensions) {
             return Ok(None);
@@ -218,15 +221,15 @@ impl Link {
     }
 
     /// The neighbour speaks extension fields, and may ask whether this node does.
-    fn hear_support(&mut self, now: Instant, said: u64, takes_bundles: bool) {
+    fn hear_support(&mut self, now: Instant, said: u64, takes: Offers) {
         let is_off = self.config.extension_fields == ExtensionFields::Off;
         let is_known = [neighbour::QUESTION, neighbour::ANSWER].contains(&said);
         if is_off || !self.config.has_one_peer() || !is_known {
             return;
         }
-        self.meter.neighbour.hear(now, takes_bundles);
+        self.meter.neighbour.hear(now, takes);
         let is_to_answer = said == neighbour::QUESTION && now >= self.answer_at;
-        let answer = neighbour::answer(self.meter.neighbour.offers_bundles());
+        let answer = neighbour::answer(self.meter.neighbour.offers());
         if is_to_answer && self.check_room(1, answer.len()).is_ok() {
             self.answer_at = now + ANSWER_PAUSE;
             self.push_own(now, answer);

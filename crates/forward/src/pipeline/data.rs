@@ -1,6 +1,8 @@
 //! Incoming and outgoing Data.
 
-use namecast_packet::Data;
+use std::borrow::Cow;
+
+use namecast_packet::{Data, Extensions};
 use namecast_units::Instant;
 use smallvec::SmallVec;
 
@@ -9,7 +11,7 @@ use super::bundle::{Seat, Seats};
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{KeptFields, LinkFields};
-use crate::hop::{Actions, Decision, Event, Extras, Hops};
+use crate::hop::{Actions, Copied, Decision, Event, Extras, Hops};
 use crate::name_hash::NameHashes;
 use crate::table::{EntryId, Face, Outcome, Tables, is_localhost};
 
@@ -30,6 +32,18 @@ struct Downstream {
     looks_for_route: bool,
     /// Whether it has a use for a path label.
     asks_for_path: bool,
+}
+
+impl Downstream {
+    /// One that did not ask.
+    fn unasked(face: FaceId, fields: KeptFields) -> Self {
+        Self {
+            face,
+            fields,
+            looks_for_route: false,
+            asks_for_path: false,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -70,13 +84,20 @@ impl Downstreams {
     /// Adds a face that did not ask, unless it is there.
     fn add_unasked(&mut self, face: FaceId) {
         if self.0.iter().all(|other| other.face != face) {
-            self.0.push(Downstream {
-                face,
-                fields: KeptFields::default(),
-                looks_for_route: false,
-                asks_for_path: false,
-            });
+            self.0
+                .push(Downstream::unasked(face, KeptFields::default()));
         }
+    }
+
+    /// Takes those out that get a copy of their own with the same PIT token.
+    fn leave_out(&mut self, copies: &[Copied]) {
+        let has_copy = |it: &Downstream| {
+            copies.iter().any(|copy| {
+                let token = copy.fields.pit_token.as_deref().unwrap_or_default();
+                copy.face == it.face && token == it.fields.pit_token()
+            })
+        };
+        self.0.retain(|it| !has_copy(it));
     }
 }
 
@@ -120,6 +141,7 @@ impl Forwarder {
             self.originate(actions);
             return Err(reason);
         }
+        // Even to nobody: a hop has a use for it.
         let is_forwarded = matches!(actions.decision, Decision::Forward(_));
         if entries.is_empty() && !is_forwarded {
             self.originate(actions);
@@ -170,6 +192,8 @@ impl Forwarder {
             self.strategies
                 .count(choice, |choice| choice.satisfied += 1);
         }
+        let copies = actions.extras.as_deref().map_or(&[][..], |it| &it.copies);
+        downstreams.leave_out(copies);
         let waiting = downstreams.0.len();
         if let Decision::Forward(faces) = &actions.decision {
             faces.iter().for_each(|&face| downstreams.add_unasked(face));
@@ -198,6 +222,24 @@ impl Forwarder {
                 seats.push(Seat { face, place });
             }
         }
+        for copy in copies {
+            self.send_copy(arrival, copy, extras);
+        }
+    }
+
+    /// Sends Data to a face that a hop has fields of its own for; others that hops set go with them.
+    fn send_copy(&mut self, arrival: &Arrival<'_>, copy: &Copied, extras: Option<&Extras>) {
+        let mut fields = copy.fields.clone();
+        fields.congestion_mark = arrival.fields.congestion_mark;
+        for (number, octets) in extras.into_iter().flat_map(|it| it.extensions().iter()) {
+            if number != Extensions::PATH_LABEL && fields.extensions.get(number).is_none() {
+                fields.extensions.set(number, octets);
+            }
+        }
+        let mut fields = Cow::Owned(fields);
+        Actions::apply(extras, &mut fields);
+        let passage = (PacketKind::Data, arrival.face, copy.face);
+        self.send(extras, passage, arrival.data.wire().clone(), fields);
     }
 
     /// Caches Data that nobody asked for, if the policy is so and the Data may be cached at all.

@@ -12,6 +12,7 @@ use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::{HeardExtensions, LinkFields, Said};
 use crate::hop::{Actions, Context, Event, Extras, Hops};
+use crate::link::question;
 use crate::table::{EntryId, Outcome, Slot};
 
 /// What a packet is, where it came from, and where it goes.
@@ -76,6 +77,7 @@ impl Forwarder {
             tables: &mut self.tables,
             choices: &self.strategies,
             random: &mut self.random,
+            token: self.token.as_ref(),
             slot: Slot::NONE,
         };
         ask(&mut self.hops, self.now, &mut context)
@@ -114,6 +116,18 @@ impl Forwarder {
         }
     }
 
+    /// Asks a neighbour in a frame of its own what it speaks and takes, unless it was asked a moment ago.
+    fn ask_neighbour(&mut self, to: FaceId) {
+        let Some(face) = self.tables.faces.get_mut(to) else {
+            return;
+        };
+        let heard = face.hears_extensions(self.now);
+        let frame = question(heard.offers);
+        if heard.question && self.tables.count_own_frame(to, &frame).is_ok() {
+            self.output.push(Transmit { face: to, frame });
+        }
+    }
+
     /// Sends what a hop sends by itself.
     pub(super) fn originate(&mut self, actions: Actions) {
         let Some(mut extras) = actions.extras else {
@@ -122,8 +136,14 @@ impl Forwarder {
         if !extras.originates() {
             return;
         }
+        if let Some(face) = extras.asks {
+            self.ask_neighbour(face);
+        }
         for packet in extras.take_originated() {
-            let kind = super::receive::kind_of(&packet.wire);
+            let kind = match packet.nack {
+                Some(reason) => PacketKind::Nack(reason),
+                None => super::receive::kind_of(&packet.wire),
+            };
             let passage = (kind, FaceId::NONE, packet.face);
             self.send(
                 Some(&extras),

@@ -15,7 +15,7 @@ use crate::face::{AddFaceError, FaceConfig, FaceId, FaceInfo, MIN_MTU};
 use crate::hop::{
     Bundling, Hop, Hops, LEARNED_COST, LearnedNews, Learning, StrategyChoices, StrategyKind,
 };
-use crate::link::LinkMeter;
+use crate::link::{LinkMeter, Offers};
 use crate::table::{AddRouteError, ContentStore, Face, NextHop, Tables};
 
 /// Something to send, for the driver of a face.
@@ -76,6 +76,8 @@ pub struct Forwarder {
     pub(super) strategies: StrategyChoices,
     pub(super) random: Random,
     next_face: FaceId,
+    /// What neighbours are to hear that this node takes.
+    offers: Offers,
 }
 
 // A simulation has tens of thousands of nodes, most of them idle: with three faces, 7 KiB each at most. What an idle node
@@ -102,6 +104,7 @@ impl Forwarder {
             strategies: StrategyChoices::new(tables.hasher, config.max_prefixes),
             random: Random::from_seed(seed),
             next_face: FaceId::FIRST,
+            offers: Offers::NONE,
             tables,
         }
     }
@@ -119,9 +122,7 @@ impl Forwarder {
         let id = self.next_face;
         self.next_face = FaceId::from_number(id.number() + 1);
         let mut face = Face::new(config, self.tables.pit.add_face(id));
-        if self.bundling.is_some() {
-            face.offer_bundles();
-        }
+        face.offer(self.offers);
         self.tables.faces.push(id, face);
         Ok(id)
     }
@@ -158,9 +159,7 @@ impl Forwarder {
     pub fn set_meter(&mut self, face: FaceId, meter: Arc<LinkMeter>) {
         if let Some(face) = self.tables.faces.get_mut(face) {
             face.meter = Some(meter);
-            if self.bundling.is_some() {
-                face.offer_bundles();
-            }
+            face.offer(self.offers);
         }
     }
 
@@ -273,13 +272,23 @@ impl Forwarder {
 
     /// Has a hop see the packets of all names, after those that were installed before, and before the strategies.
     pub fn install(&mut self, hop: Box<dyn Hop>) {
-        let Some(config) = hop.piggyback() else {
-            return self.hops.install(hop);
-        };
-        let bundling = Bundling::new(config);
-        self.output.keeps_due = bundling.joins_at_once();
-        self.bundling = Some(Box::new(bundling));
-        self.tables.faces.iter_mut().for_each(Face::offer_bundles);
+        if let Some(config) = hop.piggyback() {
+            let bundling = Bundling::new(config);
+            self.output.keeps_due = bundling.joins_at_once();
+            self.bundling = Some(Box::new(bundling));
+            return self.offer(Offers::BUNDLES);
+        }
+        if hop.counts_requests() {
+            self.offer(Offers::COUNTERS);
+        }
+        self.hops.install(hop);
+    }
+
+    /// Has all neighbours hear that this node takes these.
+    fn offer(&mut self, offers: Offers) {
+        self.offers = self.offers.with(offers);
+        let faces = self.tables.faces.iter_mut();
+        faces.for_each(|face| face.offer(offers));
     }
 
     /// Makes a hop a strategy, to be [chosen](Self::set_strategy) by prefix. `word` stands for it in the names of strategies.

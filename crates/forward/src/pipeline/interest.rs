@@ -66,6 +66,12 @@ impl Forwarder {
                 computed.as_ref().ok_or(DropReason::NameTooLong)?
             }
         };
+        if self.hops.see_arrivals
+            && !fields.extensions.is_empty()
+            && let Some(done) = self.offer_arrival((interest, None), hashes, (face, fields))
+        {
+            return done;
+        }
         let ride = bundle.and_then(|bundle| ride(self, bundle, (interest, hashes), face));
         let arrival = Arrival {
             face,
@@ -91,14 +97,7 @@ impl Forwarder {
         if let Some(id) = known
             && self.came_another_way(id, &arrival)
         {
-            let (wire, _) = self.tables.kept(arrival.interest);
-            self.tables.record_received(id, arrival.record(wire));
-            self.tables.counters.aggregated += 1;
-            let choice = self.tables.pit.get(id).choice;
-            self.strategies.count(choice, |choice| {
-                choice.interests += 1;
-                choice.suppressed += 1;
-            });
+            self.wait_as_well(id, &arrival);
             return Ok(());
         }
         if self.tables.was_here(self.now, transmission)
@@ -117,6 +116,44 @@ impl Forwarder {
             return Ok(());
         }
         self.content_store_miss(known, &arrival)
+    }
+
+    /// Records a copy of a pending Interest that came another way.
+    fn wait_as_well(&mut self, id: EntryId, arrival: &Arrival<'_>) {
+        let (wire, _) = self.tables.kept(arrival.interest);
+        self.tables.record_received(id, arrival.record(wire));
+        self.tables.counters.aggregated += 1;
+        let choice = self.tables.pit.get(id).choice;
+        self.strategies.count(choice, |choice| {
+            choice.interests += 1;
+            choice.suppressed += 1;
+        });
+    }
+
+    /// Has hops take an Interest that arrived, or came back for a reason, before anything else is made of it. Returns what became of it
+    /// if one did.
+    #[cold]
+    pub(super) fn offer_arrival(
+        &mut self,
+        (interest, nack): (&Interest, Option<NackReason>),
+        hashes: &NameHashes,
+        (face, fields): (FaceId, &LinkFields),
+    ) -> Option<Result<(), DropReason>> {
+        let next_hops = self.tables.next_hops(interest, hashes);
+        let event = Event {
+            interest: Some(interest),
+            nack,
+            next_hops: NextHops::from_slice(next_hops),
+            ..Event::about(interest.name(), hashes, (face, fields))
+        };
+        let actions = self.ask_hops(event, Hops::on_arrival);
+        let done = match actions.decision {
+            Decision::Continue => None,
+            Decision::Drop(reason) => Some(Err(reason)),
+            _ => Some(Ok(())),
+        };
+        self.originate(actions);
+        done
     }
 
     /// Whether this copy of a pending Interest came by another way than the one that is pending, from a neighbour who asks

@@ -26,6 +26,14 @@ impl Forwarder {
         }
         let hashes = tables.hashes(interest.name());
         let hashes = hashes.ok_or(DropReason::NameTooLong)?;
+        if self.hops.see_arrivals {
+            let came_back = (interest, Some(reason));
+            let taken = self.offer_arrival(came_back, &hashes, (face, fields));
+            if let Some(done) = taken {
+                return done;
+            }
+        }
+        let tables = &mut self.tables;
         let id = tables.pit.find(interest, &hashes);
         let id = id.ok_or(DropReason::UnexpectedNack)?;
         let mut records = tables.pit.get_mut(id).out_records.iter_mut();

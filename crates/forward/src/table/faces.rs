@@ -11,7 +11,7 @@ use super::states::States;
 use crate::counters::{BundleCounters, FaceCounters};
 use crate::face::{ExtensionFields, FaceConfig, FaceId, LinkType};
 use crate::fields::HeardExtensions;
-use crate::link::{LinkMeter, mtu_of};
+use crate::link::{LinkMeter, Offers, mtu_of};
 
 /// A face, as its tables know it. Its link is its driver's.
 ///
@@ -69,9 +69,11 @@ impl Face {
         bundles.map_or_else(BundleCounters::default, |bundles| bundles.counters)
     }
 
-    /// Has the neighbour hear that this node takes bundles.
-    pub(crate) fn offer_bundles(&mut self) {
-        self.meter.get_or_insert_default().neighbour.offer_bundles();
+    /// Has the neighbour hear that this node takes these.
+    pub(crate) fn offer(&mut self, offers: Offers) {
+        if offers != Offers::NONE {
+            self.meter.get_or_insert_default().neighbour.offer(offers);
+        }
     }
 
     pub(crate) fn is_local(&self) -> bool {
@@ -101,7 +103,27 @@ impl Face {
             ExtensionFields::On => !self.is_local() && self.is_point_to_point(),
             ExtensionFields::Auto => {
                 let meter = self.meter.as_deref();
-                meter.is_some_and(|meter| meter.neighbour.takes_bundles())
+                meter.is_some_and(|meter| meter.neighbour.takes().contain(Offers::BUNDLES))
+            }
+        }
+    }
+
+    /// Whether the neighbour counts requests for any next packets; `None` as long as that is unknown. Applications of this process
+    /// are taken to.
+    pub(crate) fn keeps_counters(&self) -> Option<bool> {
+        match self.config.extension_fields {
+            ExtensionFields::Off => Some(false),
+            ExtensionFields::On => Some(self.is_point_to_point()),
+            ExtensionFields::Auto => {
+                let neighbour = self.meter.as_deref().map(|meter| &meter.neighbour);
+                let Some(neighbour) = neighbour.filter(|_| self.is_point_to_point()) else {
+                    return (!self.is_point_to_point()).then_some(false);
+                };
+                match neighbour.speaks() {
+                    Some(true) => Some(neighbour.takes().contain(Offers::COUNTERS)),
+                    None if !neighbour.keeps_silent() => None,
+                    None | Some(false) => Some(false),
+                }
             }
         }
     }
@@ -113,7 +135,7 @@ impl Face {
         let may_ask = may_ask && self.is_point_to_point();
         HeardExtensions {
             question: may_ask && self.meter.get_or_insert_default().neighbour.ask(now),
-            offers_bundles: (self.meter.as_ref()).is_some_and(|it| it.neighbour.offers_bundles()),
+            offers: (self.meter.as_ref()).map_or(Offers::NONE, |it| it.neighbour.offers()),
             fields: self.speaks_extensions(),
         }
     }

@@ -130,6 +130,20 @@ impl Tables {
         Ok(())
     }
 
+    /// Counts a frame without a packet that is put into the output queue of a face, if there is room.
+    pub(crate) fn count_own_frame(&mut self, id: FaceId, frame: &Bytes) -> Result<(), DropReason> {
+        let face = self.faces.get_mut(id).ok_or(DropReason::UnknownFace)?;
+        if face.queued as usize >= self.config.link.max_output_queue {
+            return Err(DropReason::OutputQueueFull);
+        }
+        face.queued += 1;
+        for traffic in [&mut face.counters.outgoing, &mut self.counters.outgoing] {
+            traffic.frames += 1;
+            traffic.octets += ByteSize::of(frame);
+        }
+        Ok(())
+    }
+
     /// Counts a packet that leaves with another, whose frame it made longer.
     pub(crate) fn count_on_board(
         &mut self,

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_forward::{
-    Config, ExtensionFields, FaceConfig, FaceId, Node, PathLabels, PconProfile, Piggyback,
-    RateFeedback, RateFeedbackConfig, StrategyKind,
+    AnyNext, AnyNextConfig, Config, ExtensionFields, FaceConfig, FaceId, Node, PathLabels,
+    PconProfile, Piggyback, RateFeedback, RateFeedbackConfig, StrategyKind,
 };
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::NullSigner;
-use namecast_packet::{Data, Extensions, Interest, LpPacket, Name, Nonce, PathLabel};
+use namecast_packet::{
+    AnyNextRequest, Data, Extensions, Interest, LpPacket, Name, Nonce, PathLabel,
+};
 use namecast_units::Instant;
 
 /// Frames that one event may bring about.
@@ -39,6 +41,8 @@ pub(crate) struct Heard {
     /// Data with a hop count, and with a path, that reached who speaks.
     pub(crate) counts: u64,
     pub(crate) paths: u64,
+    /// Copies of Data for requests for any next packets.
+    pub(crate) any_next: u64,
     /// Rates that content stores told.
     pub(crate) tags: u64,
 }
@@ -82,6 +86,10 @@ impl Net {
             forwarder.install(Box::new(feedback.expect("within its bounds")));
             forwarder.install(Box::new(PathLabels::default()));
             forwarder.install(Box::<Piggyback>::default());
+            forwarder.install(Box::new(AnyNext::new(AnyNextConfig {
+                max_flows_of_face: 2,
+                max_counters: 5,
+            })));
             let strategy = StrategyKind::Pcon(PconProfile::Published);
             let prefix = "/b".parse().expect("a name");
             forwarder.set_strategy(prefix, strategy).expect("room");
@@ -198,6 +206,7 @@ impl Net {
             }
             _ => {}
         }
+        any_next(&mut packet, (event, number), &interest, &mut octet);
         if packet.extensions.get(SUPPORT).is_some() && other == Other::Unknown {
             // Whoever asks or answers speaks.
             self.faces[place].2 = Other::Speaks;
@@ -237,14 +246,21 @@ impl Net {
             }
             Other::Unknown => {
                 let mut fields = extensions.iter();
+                let is_offer = |number, value: &[u8]| {
+                    number == SUPPORT || number == Extensions::ANY_NEXT && value.is_empty()
+                };
                 assert!(
-                    fields.all(|(number, _)| number == SUPPORT),
+                    fields.all(|(number, value)| is_offer(number, value)),
                     "{extensions:?}"
                 );
                 let announcement = packet.piggybacked_interest.as_deref();
                 assert!(announcement.is_none_or(<[u8]>::is_empty));
             }
             Other::Speaks | Other::Node(..) => {}
+        }
+        if let Some(value) = extensions.get(Extensions::ANY_NEXT) {
+            assert!(matches!(value.len(), 0 | 4 | 7), "{value:?}");
+            self.heard.any_next += u64::from(value.len() == 4);
         }
         let count = extensions.number(Extensions::HOP_COUNT);
         assert!(count.is_none_or(|count| count <= 255));
@@ -255,5 +271,33 @@ impl Net {
             self.known = Some(path);
         }
         assert_ne!(extensions.number(Extensions::RATE_TAG), Some(0));
+    }
+}
+
+/// Has a packet request any next ones of the flow of `interest`, or answer such a request, or neither.
+fn any_next(
+    packet: &mut LpPacket,
+    (event, number): (u8, u8),
+    interest: &Interest,
+    octet: &mut impl FnMut() -> u8,
+) {
+    match event % 7 {
+        1 => {
+            let request = AnyNextRequest {
+                pending: u16::from_be_bytes([octet() & 0x1F, octet()]),
+                seen: u32::from(octet()),
+                refresh: event & 1 == 0,
+            };
+            packet
+                .extensions
+                .set(Extensions::ANY_NEXT, request.encode());
+            if number & 4 == 0 {
+                let flow = interest.name().parent();
+                let interest = Interest::builder(flow).build(Nonce([number; 4]));
+                packet.fragment = Some(interest.wire().clone());
+            }
+        }
+        2 => (packet.extensions).set(Extensions::ANY_NEXT, [0, 0, 0, octet()]),
+        _ => {}
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod adaptive;
+mod any_next;
 mod bundles;
 mod bundles_hostile;
 mod cache;

@@ -1,0 +1,380 @@
+//! Any next packet: requests for whatever comes next of a flow, counted for each face.
+//!
+//! ```text
+//!  requests:  C1 ── 5 pending ──▶ ┐
+//!                                 ├ node: the most, 9 ──▶ upstream
+//!             C2 ── 9 pending ──▶ ┘
+//!  Data:      C1 ◀── a copy ── ┐
+//!                              ├ each face with a request left ◀── upstream
+//!             C2 ◀── a copy ── ┘
+//! ```
+//!
+//! After \[SAID\], whose counters go up and down by one with each packet. Here they are absolute, so that a lost packet leaves no error
+//! behind: `docs/wire.md`. The slow receive a part of what the fast do, at the same time, and nothing is sent twice over a link.
+
+mod flow;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use bytes::Bytes;
+use namecast_packet::lp::NackReason;
+use namecast_packet::{AnyNextRequest, Extensions, Interest, Name, Nonce, any_next};
+use namecast_units::{Duration, Instant};
+use smart_default::SmartDefault;
+
+use self::flow::Flow;
+use super::{Actions, Context, Decision, Hop};
+use crate::counters::{AnyNextCounters, DropReason};
+use crate::face::FaceId;
+use crate::fields::LinkFields;
+use crate::table::is_localhost;
+
+/// Time without a request after which a face has left a flow.
+const IDLE: Duration = Duration::from_secs(2);
+/// Pause between looks for such faces.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+/// Octets of the longest name of a flow.
+const MAX_NAME: usize = 1_024;
+/// How long a request upstream counts there as an Interest, which no node keeps.
+const LIFETIME: Duration = Duration::from_secs(2);
+
+/// Bounds of [`AnyNext`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, SmartDefault)]
+pub struct AnyNextConfig {
+    /// Most flows of one face; each takes some 200 octets and its name.
+    #[default(1_024)]
+    pub max_flows_of_face: usize,
+    /// Most pairs of a flow and a face.
+    #[default(65_536)]
+    pub max_counters: usize,
+}
+
+/// The hop that counts requests for any next packets, after \[SAID\].
+///
+/// Install it after others that set fields of Data: it decides about the Data of its flows.
+#[derive(Debug, Default)]
+pub struct AnyNext {
+    config: AnyNextConfig,
+    /// By the TLV-VALUE of their names.
+    flows: BTreeMap<Bytes, Flow>,
+    /// Flows that each face has requests for.
+    of_face: BTreeMap<FaceId, usize>,
+    /// Sum of the latter.
+    counters: usize,
+    sweep_at: Option<Instant>,
+}
+
+/// Why a request goes no further.
+#[derive(Clone, Copy, Debug)]
+enum Refusal {
+    Malformed,
+    Unoffered,
+    Flows,
+    Route,
+    Foreign,
+}
+
+impl AnyNext {
+    /// Returns the hop with these bounds.
+    pub fn new(config: AnyNextConfig) -> Self {
+        Self {
+            config,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how many flows there are, and how many pairs of a flow and a face.
+    pub fn size(&self) -> (usize, usize) {
+        (self.flows.len(), self.counters)
+    }
+
+    fn on_request(&mut self, now: Instant, context: &mut Context<'_>, value: &[u8]) -> Actions {
+        match self.take_request(now, context, value) {
+            Ok(actions) => actions,
+            Err(refusal) => refuse(context, refusal),
+        }
+    }
+
+    fn take_request(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        value: &[u8],
+    ) -> Result<Actions, Refusal> {
+        let request = AnyNextRequest::decode(value).filter(|_| is_plain(context));
+        let request = request.ok_or(Refusal::Malformed)?;
+        if context.keeps_counters(context.face) != Some(true) {
+            return Err(Refusal::Unoffered);
+        }
+        let upstream = context.eligible_hops().next().ok_or(Refusal::Route)?.face;
+        match context.keeps_counters(upstream) {
+            Some(true) => {}
+            Some(false) => return Err(Refusal::Foreign),
+            // The downstream requests again before long.
+            None => return Ok(Actions::from(Decision::Wait).ask(upstream)),
+        }
+        let flow = self.enter(context.name, (context.face, upstream))?;
+        if flow.upstream != upstream {
+            flow.move_to(upstream);
+        }
+        let token = context.fields.pit_token.as_ref();
+        flow.on_request(now, (context.face, token), &request);
+        let up = flow.request(now, request.refresh);
+        self.sweep_at.get_or_insert(now + SWEEP_PAUSE);
+        count(context).requests += 1;
+        let actions = Actions::from(Decision::Wait);
+        Ok(match up {
+            Some(up) => send_up(actions, context, (context.name.clone(), upstream), up),
+            None => actions,
+        })
+    }
+
+    /// Returns the flow of a name, in which `face` has a place; both are made where they were not.
+    fn enter(
+        &mut self,
+        name: &Name,
+        (face, upstream): (FaceId, FaceId),
+    ) -> Result<&mut Flow, Refusal> {
+        let value = name.value();
+        let known = self.flows.get(&value[..]);
+        let has_place = known.is_some_and(|flow| flow.counters.iter().any(|it| it.face == face));
+        if !has_place {
+            let of_face = self.of_face.entry(face).or_default();
+            let is_full = *of_face >= self.config.max_flows_of_face
+                || self.counters >= self.config.max_counters;
+            if is_full {
+                return Err(Refusal::Flows);
+            }
+            *of_face += 1;
+            self.counters += 1;
+        }
+        let key = match known {
+            Some(_) => value.clone(),
+            None => Bytes::copy_from_slice(value),
+        };
+        let flow = match self.flows.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Flow::new(upstream)),
+        };
+        Ok(flow)
+    }
+
+    /// Takes Data of a flow that answer requests.
+    fn on_flow_data(&mut self, now: Instant, context: &mut Context<'_>, number: u32) -> Actions {
+        let flow_name = flow_of(context.name);
+        let flow = self.flows.get_mut(flow_name);
+        let Some(flow) = flow.filter(|flow| flow.upstream == context.face) else {
+            return Actions::default();
+        };
+        let spare = context
+            .fields
+            .extensions
+            .number(Extensions::MIN_PENDING_REQUESTS);
+        let spare = spare.map_or(u16::MAX, |spare| spare.try_into().unwrap_or(u16::MAX));
+        let is_new = flow.on_data(now, number);
+        let mut actions = Actions::from(Decision::Forward(super::Faces::new()));
+        let mut copies = 0;
+        for copy in flow.copies(spare) {
+            let mut fields = LinkFields {
+                pit_token: copy.token,
+                ..LinkFields::default()
+            };
+            let number = copy.number.to_be_bytes();
+            fields.extensions.set(Extensions::ANY_NEXT, number);
+            fields
+                .extensions
+                .set_number(Extensions::MIN_PENDING_REQUESTS, copy.spare.into());
+            actions = actions.copy_to(copy.face, fields);
+            copies += 1;
+        }
+        let up = flow.request(now, false);
+        let counters = count(context);
+        counters.data += 1;
+        counters.copies += copies;
+        counters.late += u64::from(!is_new);
+        match up {
+            Some(up) => {
+                let name = context.name.parent();
+                send_up(actions, context, (name, context.face), up)
+            }
+            None => actions,
+        }
+    }
+
+    /// Takes an Interest that came back from where requests of its flow were sent: all who have some hear that it is not to be had so.
+    fn on_refusal(&mut self, context: &mut Context<'_>) -> Actions {
+        let value = &context.name.value()[..];
+        let flow = self.flows.get(value);
+        if flow.is_none_or(|flow| flow.upstream != context.face) {
+            return Actions::default();
+        }
+        let Some(flow) = self.flows.remove(value) else {
+            return Actions::default();
+        };
+        let reason = context.nack.unwrap_or(NackReason::NoRoute);
+        let mut actions = Actions::from(Decision::Wait);
+        for counter in flow.counters {
+            self.leave(counter.face);
+            let nonce = Nonce::draw(context.random);
+            let wire = request_packet(context.name.clone(), nonce);
+            let fields = not_here(counter.token);
+            actions = actions.refuse(counter.face, (wire, reason), fields);
+        }
+        actions
+    }
+
+    /// Records that a face has one flow less.
+    fn leave(&mut self, face: FaceId) {
+        self.counters = self.counters.saturating_sub(1);
+        if let Some(flows) = self.of_face.get_mut(&face) {
+            *flows -= 1;
+            if *flows == 0 {
+                self.of_face.remove(&face);
+            }
+        }
+    }
+
+    /// Takes those faces out of flows of which `is_gone` holds, and flows that nobody requests any more.
+    fn remove(&mut self, is_gone: impl Fn(&flow::Counter) -> bool) {
+        let mut left = Vec::new();
+        self.flows.retain(|_, flow| {
+            let gone = flow.counters.iter().filter(|it| is_gone(it));
+            left.extend(gone.map(|it| it.face));
+            flow.counters.retain(|it| !is_gone(it));
+            !flow.counters.is_empty()
+        });
+        left.into_iter().for_each(|face| self.leave(face));
+    }
+}
+
+impl Hop for AnyNext {
+    fn on_arrival(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if context.nack.is_some() {
+            return self.on_refusal(context);
+        }
+        match context.fields.extensions.get(Extensions::ANY_NEXT) {
+            Some(value) => self.on_request(now, context, value),
+            None => Actions::default(),
+        }
+    }
+
+    fn on_data(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        let value = context.fields.extensions.get(Extensions::ANY_NEXT);
+        match value.and_then(any_next::decode_number) {
+            Some(number) => self.on_flow_data(now, context, number),
+            // Repairs, among others, which use up no requests.
+            None => Actions::default(),
+        }
+    }
+
+    fn on_face_removed(&mut self, face: FaceId) {
+        self.remove(|counter| counter.face == face);
+        let lost = self.flows.values_mut().filter(|it| it.upstream == face);
+        lost.for_each(|flow| flow.move_to(FaceId::NONE));
+    }
+
+    fn on_timeout(&mut self, now: Instant, _context: &mut Context<'_>) -> Actions {
+        self.remove(|counter| now.since(counter.heard_at) >= IDLE);
+        self.sweep_at = (self.counters > 0).then(|| now + SWEEP_PAUSE);
+        Actions::default()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.sweep_at
+    }
+
+    fn sees_arrivals(&self) -> bool {
+        true
+    }
+
+    fn counts_requests(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a request for any next packets has nothing that such a request cannot have.
+fn is_plain(context: &Context<'_>) -> bool {
+    let Some(interest) = context.interest else {
+        return false;
+    };
+    let has_more = interest.can_be_prefix()
+        || interest.must_be_fresh()
+        || !interest.forwarding_hint().is_empty()
+        || interest.parameters().is_some();
+    let length = context.name.value().len();
+    !has_more && !is_localhost(context.name) && (1..=MAX_NAME).contains(&length)
+}
+
+/// Counts why a request goes no further, and sends it back.
+fn refuse(context: &mut Context<'_>, refusal: Refusal) -> Actions {
+    let counters = count(context);
+    let counter = match refusal {
+        Refusal::Malformed => &mut counters.refused_malformed,
+        Refusal::Unoffered => &mut counters.refused_unoffered,
+        Refusal::Flows => &mut counters.refused_flows,
+        Refusal::Route => &mut counters.refused_route,
+        Refusal::Foreign => &mut counters.refused_foreign,
+    };
+    *counter += 1;
+    let actions = Actions::drop(DropReason::AnyNext);
+    let has_nacks =
+        (context.tables.faces.get(context.face)).is_some_and(|it| it.is_point_to_point());
+    match context.interest {
+        Some(interest) if has_nacks => {
+            let fields = not_here(context.fields.pit_token.clone());
+            let back = (interest.wire().clone(), NackReason::NoRoute);
+            actions.refuse(context.face, back, fields)
+        }
+        _ => actions,
+    }
+}
+
+/// The fields of an Interest that comes back, as the flow cannot be had so here.
+fn not_here(token: Option<Bytes>) -> LinkFields {
+    let mut fields = LinkFields {
+        pit_token: token,
+        ..LinkFields::default()
+    };
+    let value = AnyNextRequest::NOT_HERE_FIELD;
+    fields.extensions.set(Extensions::ANY_NEXT, value);
+    fields
+}
+
+/// Adds a request that goes upstream.
+fn send_up(
+    actions: Actions,
+    context: &mut Context<'_>,
+    (flow, upstream): (Name, FaceId),
+    request: AnyNextRequest,
+) -> Actions {
+    count(context).sent += 1;
+    let nonce = Nonce::draw(context.random);
+    let mut fields = LinkFields {
+        pit_token: context.token(),
+        ..LinkFields::default()
+    };
+    fields
+        .extensions
+        .set(Extensions::ANY_NEXT, request.encode());
+    actions.originate(upstream, request_packet(flow, nonce), fields)
+}
+
+fn request_packet(flow: Name, nonce: Nonce) -> Bytes {
+    let interest = Interest::builder(flow).lifetime(LIFETIME).build(nonce);
+    interest.wire().clone()
+}
+
+/// The name of the flow of Data: all but the last component, as it stands in theirs.
+fn flow_of(data: &Name) -> &[u8] {
+    let value = &data.value()[..];
+    let last = data.elements().last().map_or(0, <[u8]>::len);
+    &value[..value.len() - last]
+}
+
+const fn count<'a>(context: &'a mut Context<'_>) -> &'a mut AnyNextCounters {
+    &mut context.tables.counters.any_next
+}
+
+#[cfg(test)]
+mod tests;

@@ -223,23 +223,8 @@ impl Forwarder {
             }
         }
         for copy in copies {
-            self.send_copy(arrival, copy, extras);
+            send_copy(self, arrival, copy, extras);
         }
-    }
-
-    /// Sends Data to a face that a hop has fields of its own for; others that hops set go with them.
-    fn send_copy(&mut self, arrival: &Arrival<'_>, copy: &Copied, extras: Option<&Extras>) {
-        let mut fields = copy.fields.clone();
-        fields.congestion_mark = arrival.fields.congestion_mark;
-        for (number, octets) in extras.into_iter().flat_map(|it| it.extensions().iter()) {
-            if number != Extensions::PATH_LABEL && fields.extensions.get(number).is_none() {
-                fields.extensions.set(number, octets);
-            }
-        }
-        let mut fields = Cow::Owned(fields);
-        Actions::apply(extras, &mut fields);
-        let passage = (PacketKind::Data, arrival.face, copy.face);
-        self.send(extras, passage, arrival.data.wire().clone(), fields);
     }
 
     /// Caches Data that nobody asked for, if the policy is so and the Data may be cached at all.
@@ -254,4 +239,24 @@ impl Forwarder {
         store.insert(self.now, arrival.data, arrival.hashes);
         Ok(())
     }
+}
+
+/// Sends Data to a face that a hop has fields of its own for; others that hops set go with them.
+fn send_copy(
+    forwarder: &mut Forwarder,
+    arrival: &Arrival<'_>,
+    copy: &Copied,
+    extras: Option<&Extras>,
+) {
+    let mut fields = copy.fields.clone();
+    fields.congestion_mark = arrival.fields.congestion_mark;
+    for (number, octets) in extras.into_iter().flat_map(|it| it.extensions().iter()) {
+        if number != Extensions::PATH_LABEL && fields.extensions.get(number).is_none() {
+            fields.extensions.set(number, octets);
+        }
+    }
+    let mut fields = Cow::Owned(fields);
+    Actions::apply(extras, &mut fields);
+    let passage = (PacketKind::Data, arrival.face, copy.face);
+    forwarder.send(extras, passage, arrival.data.wire().clone(), fields);
 }

@@ -116,18 +116,6 @@ impl Forwarder {
         }
     }
 
-    /// Asks a neighbour in a frame of its own what it speaks and takes, unless it was asked a moment ago.
-    fn ask_neighbour(&mut self, to: FaceId) {
-        let Some(face) = self.tables.faces.get_mut(to) else {
-            return;
-        };
-        let heard = face.hears_extensions(self.now);
-        let frame = question(heard.offers);
-        if heard.question && self.tables.count_own_frame(to, &frame).is_ok() {
-            self.output.push(Transmit { face: to, frame });
-        }
-    }
-
     /// Sends what a hop sends by itself.
     pub(super) fn originate(&mut self, actions: Actions) {
         let Some(mut extras) = actions.extras else {
@@ -137,7 +125,7 @@ impl Forwarder {
             return;
         }
         if let Some(face) = extras.asks {
-            self.ask_neighbour(face);
+            ask_neighbour(self, face);
         }
         for packet in extras.take_originated() {
             let kind = match packet.nack {
@@ -152,5 +140,17 @@ impl Forwarder {
                 Cow::Owned(packet.fields),
             );
         }
+    }
+}
+
+/// Asks a neighbour in a frame of its own what it speaks and takes, unless it was asked a moment ago.
+fn ask_neighbour(forwarder: &mut Forwarder, to: FaceId) {
+    let Some(face) = forwarder.tables.faces.get_mut(to) else {
+        return;
+    };
+    let heard = face.hears_extensions(forwarder.now);
+    let frame = question(heard.offers);
+    if heard.question && forwarder.tables.count_own_frame(to, &frame).is_ok() {
+        forwarder.output.push(Transmit { face: to, frame });
     }
 }

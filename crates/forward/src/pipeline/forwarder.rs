@@ -276,19 +276,12 @@ impl Forwarder {
             let bundling = Bundling::new(config);
             self.output.keeps_due = bundling.joins_at_once();
             self.bundling = Some(Box::new(bundling));
-            return self.offer(Offers::BUNDLES);
+            return offer(self, Offers::BUNDLES);
         }
         if hop.counts_requests() {
-            self.offer(Offers::COUNTERS);
+            offer(self, Offers::COUNTERS);
         }
         self.hops.install(hop);
-    }
-
-    /// Has all neighbours hear that this node takes these.
-    fn offer(&mut self, offers: Offers) {
-        self.offers = self.offers.with(offers);
-        let faces = self.tables.faces.iter_mut();
-        faces.for_each(|face| face.offer(offers));
     }
 
     /// Makes a hop a strategy, to be [chosen](Self::set_strategy) by prefix. `word` stands for it in the names of strategies.
@@ -390,6 +383,13 @@ impl Forwarder {
     pub fn measured_next_hops(&self) -> usize {
         self.hops.asf().map_or(0, |asf| asf.measurements.len())
     }
+}
+
+/// Has all neighbours hear that this node takes these.
+fn offer(forwarder: &mut Forwarder, offers: Offers) {
+    forwarder.offers = forwarder.offers.with(offers);
+    let faces = forwarder.tables.faces.iter_mut();
+    faces.for_each(|face| face.offer(offers));
 }
 
 const fn check_mtu(mtu: Option<usize>) -> Result<(), AddFaceError> {

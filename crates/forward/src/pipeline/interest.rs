@@ -68,7 +68,7 @@ impl Forwarder {
         };
         if self.hops.see_arrivals
             && !fields.extensions.is_empty()
-            && let Some(done) = self.offer_arrival((interest, None), hashes, (face, fields))
+            && let Some(done) = offer_arrival(self, (interest, None), hashes, (face, fields))
         {
             return done;
         }
@@ -97,7 +97,7 @@ impl Forwarder {
         if let Some(id) = known
             && self.came_another_way(id, &arrival)
         {
-            self.wait_as_well(id, &arrival);
+            wait_as_well(self, id, &arrival);
             return Ok(());
         }
         if self.tables.was_here(self.now, transmission)
@@ -116,44 +116,6 @@ impl Forwarder {
             return Ok(());
         }
         self.content_store_miss(known, &arrival)
-    }
-
-    /// Records a copy of a pending Interest that came another way.
-    fn wait_as_well(&mut self, id: EntryId, arrival: &Arrival<'_>) {
-        let (wire, _) = self.tables.kept(arrival.interest);
-        self.tables.record_received(id, arrival.record(wire));
-        self.tables.counters.aggregated += 1;
-        let choice = self.tables.pit.get(id).choice;
-        self.strategies.count(choice, |choice| {
-            choice.interests += 1;
-            choice.suppressed += 1;
-        });
-    }
-
-    /// Has hops take an Interest that arrived, or came back for a reason, before anything else is made of it. Returns what became of it
-    /// if one did.
-    #[cold]
-    pub(super) fn offer_arrival(
-        &mut self,
-        (interest, nack): (&Interest, Option<NackReason>),
-        hashes: &NameHashes,
-        (face, fields): (FaceId, &LinkFields),
-    ) -> Option<Result<(), DropReason>> {
-        let next_hops = self.tables.next_hops(interest, hashes);
-        let event = Event {
-            interest: Some(interest),
-            nack,
-            next_hops: NextHops::from_slice(next_hops),
-            ..Event::about(interest.name(), hashes, (face, fields))
-        };
-        let actions = self.ask_hops(event, Hops::on_arrival);
-        let done = match actions.decision {
-            Decision::Continue => None,
-            Decision::Drop(reason) => Some(Err(reason)),
-            _ => Some(Ok(())),
-        };
-        self.originate(actions);
-        done
     }
 
     /// Whether this copy of a pending Interest came by another way than the one that is pending, from a neighbour who asks
@@ -481,6 +443,44 @@ impl Forwarder {
         };
         self.send_to_all(id, &arrival, faces);
     }
+}
+
+/// Records a copy of a pending Interest that came another way.
+fn wait_as_well(forwarder: &mut Forwarder, id: EntryId, arrival: &Arrival<'_>) {
+    let (wire, _) = forwarder.tables.kept(arrival.interest);
+    forwarder.tables.record_received(id, arrival.record(wire));
+    forwarder.tables.counters.aggregated += 1;
+    let choice = forwarder.tables.pit.get(id).choice;
+    forwarder.strategies.count(choice, |choice| {
+        choice.interests += 1;
+        choice.suppressed += 1;
+    });
+}
+
+/// Has hops take an Interest that arrived, or came back for a reason, before anything else is made of it. Returns what became of it
+/// if one did.
+#[cold]
+pub(super) fn offer_arrival(
+    forwarder: &mut Forwarder,
+    (interest, nack): (&Interest, Option<NackReason>),
+    hashes: &NameHashes,
+    (face, fields): (FaceId, &LinkFields),
+) -> Option<Result<(), DropReason>> {
+    let next_hops = forwarder.tables.next_hops(interest, hashes);
+    let event = Event {
+        interest: Some(interest),
+        nack,
+        next_hops: NextHops::from_slice(next_hops),
+        ..Event::about(interest.name(), hashes, (face, fields))
+    };
+    let actions = forwarder.ask_hops(event, Hops::on_arrival);
+    let done = match actions.decision {
+        Decision::Continue => None,
+        Decision::Drop(reason) => Some(Err(reason)),
+        _ => Some(Ok(())),
+    };
+    forwarder.originate(actions);
+    done
 }
 
 impl<'a> Arrival<'a> {

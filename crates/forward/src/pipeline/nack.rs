@@ -5,6 +5,7 @@ use namecast_packet::Interest;
 use namecast_packet::lp::NackReason;
 
 use super::Forwarder;
+use super::interest::offer_arrival;
 use crate::counters::{DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
@@ -28,7 +29,7 @@ impl Forwarder {
         let hashes = hashes.ok_or(DropReason::NameTooLong)?;
         if self.hops.see_arrivals {
             let came_back = (interest, Some(reason));
-            let taken = self.offer_arrival(came_back, &hashes, (face, fields));
+            let taken = offer_arrival(self, came_back, &hashes, (face, fields));
             if let Some(done) = taken {
                 return done;
             }

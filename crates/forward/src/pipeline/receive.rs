@@ -83,37 +83,13 @@ impl Forwarder {
             && kind == PacketKind::Interest
             && packet.extensions.get(Extensions::ANY_NEXT).is_some();
         if is_unoffered {
-            return self.refuse_unoffered(id, wire, packet.pit_token);
+            return refuse_unoffered(self, id, wire, packet.pit_token);
         }
         let fields = LinkFields::received(packet, kind, &face.config, speaks)?;
         match interest.filter(|value| !value.is_empty()) {
             Some(value) => receive_bundle(self, id, (kind, wire), &fields, (value, speaks, None)),
             None => self.receive_network_packet(id, kind, wire, &fields),
         }
-    }
-
-    /// Sends back a request for any next packets of a neighbour that said of no extension field that it speaks it, and asks whether it does.
-    #[cold]
-    fn refuse_unoffered(
-        &mut self,
-        id: FaceId,
-        wire: Bytes,
-        token: Option<Bytes>,
-    ) -> Result<(), DropReason> {
-        self.tables.counters.any_next.refused_unoffered += 1;
-        let mut fields = LinkFields::for_nack(token);
-        let refusal = AnyNextRequest::NOT_HERE_FIELD;
-        fields
-            .to_mut()
-            .extensions
-            .set(Extensions::ANY_NEXT, refusal);
-        let kind = PacketKind::Nack(NackReason::NoRoute);
-        let is_interest = wire.first() == Some(&BARE_INTEREST);
-        let has_nacks = (self.tables.faces.get(id)).is_some_and(Face::is_point_to_point);
-        if is_interest && has_nacks {
-            self.send(None, (kind, id, id), wire, fields);
-        }
-        Err(DropReason::AnyNext)
     }
 
     /// Takes a network packet, and the fields that came in front of it.
@@ -179,4 +155,28 @@ pub(super) fn kind_of(wire: &[u8]) -> PacketKind {
         Some(&BARE_INTEREST) => PacketKind::Interest,
         _ => PacketKind::Data,
     }
+}
+
+/// Sends back a request for any next packets of a neighbour that said of no extension field that it speaks it, and asks whether it does.
+#[cold]
+fn refuse_unoffered(
+    forwarder: &mut Forwarder,
+    id: FaceId,
+    wire: Bytes,
+    token: Option<Bytes>,
+) -> Result<(), DropReason> {
+    forwarder.tables.counters.any_next.refused_unoffered += 1;
+    let mut fields = LinkFields::for_nack(token);
+    let refusal = AnyNextRequest::NOT_HERE_FIELD;
+    fields
+        .to_mut()
+        .extensions
+        .set(Extensions::ANY_NEXT, refusal);
+    let kind = PacketKind::Nack(NackReason::NoRoute);
+    let is_interest = wire.first() == Some(&BARE_INTEREST);
+    let has_nacks = (forwarder.tables.faces.get(id)).is_some_and(Face::is_point_to_point);
+    if is_interest && has_nacks {
+        forwarder.send(None, (kind, id, id), wire, fields);
+    }
+    Err(DropReason::AnyNext)
 }

@@ -15,6 +15,8 @@ pub struct Feedback {
     pub source: Option<Source>,
     /// The path that the Data came.
     pub label: Option<PathLabel>,
+    /// Requests for any next packets that were left over, at the node on the path that had fewest.
+    pub spare: Option<u16>,
 }
 
 /// What is known of a Data packet before anybody looks into it.
@@ -70,6 +72,8 @@ impl Feedback {
             label: extensions
                 .get(Extensions::PATH_LABEL)
                 .and_then(PathLabel::decode),
+            spare: number(Extensions::MIN_PENDING_REQUESTS)
+                .map(|spare| u16::try_from(spare).unwrap_or(u16::MAX)),
         }
     }
 
@@ -104,6 +108,7 @@ mod tests {
             offered: Some(Bitrate::mbps(5)),
             source: Some(Source::Cache),
             label,
+            spare: None,
         };
         assert_eq!(read, expected);
         // 8000 octets of 10 000.

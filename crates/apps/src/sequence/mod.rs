@@ -11,11 +11,13 @@
 //! the content, and what is lost is left out or retransmitted, as the configuration says.
 
 mod fetcher;
+mod provider;
 mod server;
 
 use namecast_packet::{Component, Name, tlv};
 
-pub use fetcher::{Fetched, Fetcher, FetcherConfig, Figures, Sample, Segment};
+pub use fetcher::{Delivery, Fetched, Fetcher, FetcherConfig, Figures, Sample, Segment};
+pub use provider::{Provider, ProviderConfig};
 pub use server::{Server, ServerConfig, ServerCounters, ServerError};
 
 /// The number in a name whose TLV-VALUE is `name`, if the name is `prefix` and a sequence number in its shortest form.

@@ -180,6 +180,17 @@ impl Server {
             return None;
         }
         self.counters.answered += 1;
+        Some(self.make(number, name))
+    }
+
+    /// Returns the Data of a number; `None` past the end.
+    pub(super) fn data(&self, number: u64) -> Option<Bytes> {
+        let name = self.config.prefix.builder().sequence(number).finish();
+        let is_there = number < self.config.end.unwrap_or(u64::MAX);
+        is_there.then(|| self.make(number, name))
+    }
+
+    fn make(&self, number: u64, name: Name) -> Bytes {
         let data = match &self.making {
             Making::Templates(templates) => {
                 let width = tlv::number_size(number);
@@ -190,7 +201,7 @@ impl Server {
                 .content(content.clone())
                 .sign(&**signer),
         };
-        Some(data.wire().clone())
+        data.wire().clone()
     }
 }
 

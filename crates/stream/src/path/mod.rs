@@ -17,8 +17,9 @@
 //! the queue of the network stays short.
 //!
 //! [`NumberedPaths`] requests numbered Data in bulk, without urgency: no other module but this one arms timers of
-//! retransmissions.
+//! retransmissions. [`AnyNext`] requests whatever comes next of them.
 
+mod any_next;
 mod budget;
 mod credit;
 mod delay;
@@ -35,6 +36,7 @@ mod uplink;
 mod want;
 
 pub use crate::feedback::{Feedback, Received, Source};
+pub use any_next::{AnyNext, AnyNextOutput};
 pub use budget::{Budget, Control, LiveConfig, PACKET, ParseControlError};
 pub use delay::{DelayConfig, DelayEstimator, DelaySample, PathOutlook, PathView, Timer};
 pub use measure::Path;

@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 
 use super::arc::{self, Profile};
 use super::fixed::{FixedRate, FixedWindow, Unlimited};
-use super::{RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, dpccp, pcon, rfcc};
+use super::{
+    RateController, aimd_gap, aimd_icp, aimd_ndnsim, bic, copa, cubic, dpccp, pcon, rfcc, said,
+};
 
 /// Which controller a consumer uses.
 ///
@@ -57,6 +59,8 @@ pub enum RateControl {
     Dpccp(dpccp::Config),
     /// The consumer of \[PCON\].
     Pcon(pcon::Config),
+    /// The window of a receiver of any next packets \[SAID\].
+    Said(said::Config),
     /// One that is not of this crate: no text names it.
     Custom(CustomControl),
 }
@@ -97,6 +101,8 @@ impl RateControl {
         "pcon-aimd",
         "pcon-bic",
         "pcon-cubic",
+        "said",
+        "said-ours",
         "window:50",
         "rate:5M",
         "unlimited",
@@ -118,6 +124,7 @@ impl RateControl {
             Self::Rfcc(config) => Box::new(rfcc::Controller::new(now, config)),
             Self::Dpccp(config) => Box::new(dpccp::Controller::new(now, config)),
             Self::Pcon(config) => Box::new(pcon::Controller::new(config)),
+            Self::Said(config) => Box::new(said::Controller::new(config)),
             Self::Custom(custom) => (custom.build)(now),
         }
     }
@@ -207,6 +214,8 @@ impl FromStr for RateControl {
                 "pcon-aimd" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Aimd)),
                 "pcon-bic" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Bic)),
                 "pcon-cubic" => Self::Pcon(pcon::Config::ndnsim(pcon::Mode::Cubic)),
+                "said" => Self::Said(said::Config::printed()),
+                "said-ours" => Self::Said(said::Config::ours()),
                 other => {
                     let name = other.to_owned();
                     return Err(ParseRateControlError::Unknown { name });
@@ -242,6 +251,8 @@ impl fmt::Display for RateControl {
                 (_, pcon::Mode::Bic) => "pcon-bic",
                 (_, pcon::Mode::Cubic) => "pcon-cubic",
             },
+            Self::Said(config) if *config == said::Config::ours() => "said-ours",
+            Self::Said(_) => "said",
             Self::Custom(custom) => custom.name,
         })
     }
@@ -312,6 +323,7 @@ fn from_table(mut map: Map<String, Value>) -> Result<RateControl, serde_json::Er
         RateControl::Rfcc(base) => RateControl::Rfcc(overlay(&base, map)?),
         RateControl::Dpccp(base) => RateControl::Dpccp(overlay(&base, map)?),
         RateControl::Pcon(base) => RateControl::Pcon(overlay(&base, map)?),
+        RateControl::Said(base) => RateControl::Said(overlay(&base, map)?),
         RateControl::Unlimited => {
             let [] = only(map, [])?;
             base

@@ -392,6 +392,7 @@ mod tests {
                 Source::Producer
             }),
             label: None,
+            spare: None,
         };
         data
     }

@@ -30,6 +30,7 @@ pub mod pcon;
 mod recovery;
 pub mod rfcc;
 mod round_trip;
+pub mod said;
 mod sources;
 mod usage;
 mod window;

@@ -5,6 +5,16 @@ use core::time::Duration;
 use namecast_packet::Name;
 use namecast_stream::path::NumberedConfig;
 
+/// How Data are requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// One number after the other.
+    #[default]
+    Numbered,
+    /// Whatever comes next, after \[SAID\]: numbers that others get meanwhile are left out.
+    AnyNext,
+}
+
 /// What to fetch and how.
 #[derive(Clone, Debug)]
 pub struct FetcherConfig {
@@ -12,6 +22,8 @@ pub struct FetcherConfig {
     pub prefix: Name,
     /// Which numbers, and how fast.
     pub requests: NumberedConfig,
+    /// Which of them are requested.
+    pub delivery: Delivery,
     /// Length of the intervals that [`samples`](super::Fetcher::samples) tells of; `None`: no samples.
     pub sample_interval: Option<Duration>,
     /// Samples kept, at most; none after that.
@@ -26,6 +38,7 @@ impl FetcherConfig {
         Self {
             prefix,
             requests,
+            delivery: Delivery::Numbered,
             sample_interval: Some(Duration::from_millis(10)),
             max_samples: 200_000,
             max_fetched: 0,

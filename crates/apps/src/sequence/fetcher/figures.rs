@@ -20,6 +20,8 @@ pub struct Figures {
     pub late: u64,
     /// Content of them.
     pub content: ByteSize,
+    /// Frames that brought them, whole.
+    pub wire: ByteSize,
     /// Data whose number had come before, or was given up long ago.
     pub duplicates: u64,
     /// Data that carried a congestion mark.

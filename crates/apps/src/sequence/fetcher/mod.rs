@@ -2,6 +2,7 @@
 
 mod config;
 mod figures;
+mod uplink;
 
 impl Application for Fetcher {
     type Event = Fetched;
@@ -34,31 +35,33 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_packet::tlv::{self, Fields, Reader};
 use namecast_packet::{
-    Component, Data, DecodeError, Extensions, Interest, InterestTemplate, LpPacket, lp::NackReason,
+    Component, Data, DecodeError, Extensions, Interest, InterestTemplate, LpPacket, any_next,
+    lp::NackReason,
 };
 use namecast_stream::consumer::SharedVerifier;
-use namecast_stream::path::{
-    Feedback, NumberedAnswer, NumberedPaths, NumberedRequest, Received, Unanswered,
-};
+use namecast_stream::path::{Feedback, NumberedAnswer, Received, Unanswered};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
-pub use config::FetcherConfig;
+pub use config::{Delivery, FetcherConfig};
 pub use figures::{Fetched, Figures, Sample, Segment};
 
 use crate::{Application, Now, Output};
 use figures::{Sampler, Segments, State};
+use uplink::{Flow, Uplink};
 
 /// Fetches `/<prefix>/seq=<n>` for consecutive n, as fast as its controller allows.
 ///
 /// A plain value: give it packets and the time, and take everything from [`poll_output`](Self::poll_output) after each
 /// call. Nothing is asked for before [`start`](Self::start).
 ///
-/// [`NumberedPaths`] decides what is sent and when, and what is lost.
+/// [`NumberedPaths`](namecast_stream::path::NumberedPaths) decides what is sent and when, and what is lost; or
+/// [`AnyNext`](namecast_stream::path::AnyNext), with that [delivery](Delivery).
 pub struct Fetcher {
     config: FetcherConfig,
     template: InterestTemplate,
+    flow: Flow,
     verifier: Option<SharedVerifier>,
-    uplink: NumberedPaths,
+    uplink: Uplink,
     fetched: VecDeque<Fetched>,
     sampler: Sampler,
     segments: Segments,
@@ -79,6 +82,10 @@ impl core::fmt::Debug for Fetcher {
 struct Link {
     is_marked: bool,
     feedback: Feedback,
+    /// Number of any next Data on the link.
+    number: Option<u32>,
+    /// The whole frame.
+    frame: ByteSize,
 }
 
 /// What a Data packet says, as far as a fetcher looks.
@@ -96,7 +103,8 @@ impl Fetcher {
         Self {
             template: interest.template(Component::SEQUENCE),
             verifier: None,
-            uplink: NumberedPaths::new(config.requests),
+            flow: Flow::new(&config),
+            uplink: Uplink::new(&config),
             fetched: VecDeque::new(),
             sampler: Sampler::new(interval, config.max_samples),
             segments: Segments::default(),
@@ -128,12 +136,20 @@ impl Fetcher {
     /// Takes a packet from the face: Data, or what the link says about one.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
         self.sample(now);
+        let frame = ByteSize::of(&wire);
         if wire.first().copied().map(u32::from) == Some(tlv::DATA) {
-            self.on_wire(now, wire, &Link::default());
+            let link = Link {
+                frame,
+                ..Link::default()
+            };
+            self.on_wire(now, wire, &link);
         } else if let Ok(packet) = LpPacket::decode(wire) {
             let link = Link {
                 is_marked: packet.congestion_mark > 0,
                 feedback: Feedback::read(&packet.extensions),
+                number: (packet.extensions.get(Extensions::ANY_NEXT))
+                    .and_then(any_next::decode_number),
+                frame,
             };
             match (packet.nack, packet.fragment) {
                 (Some(reason), Some(interest)) => self.on_nack(now, interest, reason),
@@ -158,19 +174,7 @@ impl Fetcher {
 
     /// The next packet to send, until `None`.
     pub fn poll_output(&mut self) -> Option<Bytes> {
-        let NumberedRequest {
-            number,
-            nonce,
-            path,
-        } = self.uplink.poll_request()?;
-        let interest = self.template.build(number, nonce).wire().clone();
-        let Some(label) = path.label() else {
-            return Some(interest);
-        };
-        let mut packet = LpPacket::carrying(interest);
-        let octets = Bytes::copy_from_slice(label.as_octets());
-        packet.extensions.set(Extensions::PATH_LABEL, octets);
-        Some(packet.encode())
+        self.uplink.poll_output(&self.template, &self.flow)
     }
 
     /// The next number that came, if the configuration wants them kept.
@@ -283,10 +287,12 @@ impl Fetcher {
             feedback: link.feedback.of_content(found.size, whole),
         };
         let before = self.uplink.progress();
-        let answer = (self.uplink).handle_data(now, found.number, &received);
+        let numbers = (found.number, link.number);
+        let answer = self.uplink.handle_data(now, numbers, &received);
         match answer {
             Ok(answer) => {
                 self.figures.on_data(found.size, &answer);
+                self.figures.wire += link.frame;
                 self.figures.congestion_marks += u64::from(link.is_marked);
                 if self.config.requests.segment.is_some() {
                     let is_last = self.uplink.progress().index != before.index;
@@ -323,11 +329,10 @@ impl Fetcher {
             return;
         };
         let number = super::number_in(&self.config.prefix, interest.name().value());
+        let is_ours = number.is_some() || *interest.name() == self.config.prefix;
         let is_congestion = reason == NackReason::Congestion;
-        let is_out = number.is_some_and(|number| {
-            let nonce = interest.nonce();
-            self.uplink.handle_nack(now, number, nonce, is_congestion)
-        });
+        let what = (number, interest.nonce());
+        let is_out = is_ours && self.uplink.handle_nack(now, what, is_congestion);
         self.figures.unasked += u64::from(!is_out);
     }
 }

@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
+use derive_more::AddAssign;
 use namecast_packet::Nonce;
 use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
@@ -81,7 +82,7 @@ pub struct NumberedConfig {
 }
 
 /// What a requester of numbers counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NumberedCounters {
     /// Interests sent, all transmissions.
     pub interests: u64,

@@ -71,6 +71,20 @@ pub struct NumberedAnswer {
     pub was_lost: bool,
 }
 
+impl NumberedAnswer {
+    /// Data that no Interest for their number was sent for.
+    pub(in crate::path) const fn unmeasured(now: Instant) -> Self {
+        Self {
+            transmission: 0,
+            sent_at: now,
+            first_sent_at: now,
+            transmissions: 1,
+            rtt: None,
+            was_lost: false,
+        }
+    }
+}
+
 /// Why Data answers nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unanswered {

@@ -1,0 +1,226 @@
+//! Provides a flow of numbered Data to whoever requests any next of them.
+
+use std::collections::VecDeque;
+
+use core::convert::Infallible;
+
+use bytes::Bytes;
+use namecast_packet::{AnyNextRequest, Extensions, Interest, LpPacket, Name};
+use namecast_units::{Bitrate, ByteSize, Instant};
+
+use super::server::{Server, ServerConfig, ServerError};
+use crate::{Application, Now, Output, face};
+
+/// What to provide, and how.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Name and packets of the flow.
+    pub server: ServerConfig,
+    /// Rate of whole frames at which Data leave at most.
+    pub rate: Bitrate,
+}
+
+/// Most requests that are counted.
+const MAX_PENDING: u16 = 4_096;
+/// Data under way at most: one that is further behind has lost count.
+const MAX_UNDER_WAY: u32 = 2 * MAX_PENDING as u32;
+
+/// Sends `/<prefix>/seq=<n>` for one n after the other while requests for any next Data are pending, paced; and answers Interests for
+/// numbers at once, as a [`Server`] does.
+///
+/// Its own node is its only neighbour, which counts the requests of all.
+#[derive(Debug)]
+pub struct Provider {
+    server: Server,
+    prefix: Name,
+    rate: Bitrate,
+    end: u64,
+    next: u64,
+    pending: u16,
+    sent: u32,
+    is_known: bool,
+    token: Option<Bytes>,
+    /// When the next Data may leave.
+    next_at: Instant,
+    outputs: VecDeque<Bytes>,
+}
+
+impl Provider {
+    /// A provider that has sent nothing.
+    ///
+    /// # Errors
+    /// If packets cannot have the size that they should have.
+    pub fn new(config: ProviderConfig) -> Result<Self, ServerError> {
+        Ok(Self {
+            prefix: config.server.prefix.clone(),
+            end: config.server.end.unwrap_or(u64::MAX),
+            server: Server::new(config.server)?,
+            rate: config.rate,
+            next: 0,
+            pending: 0,
+            sent: 0,
+            is_known: false,
+            token: None,
+            next_at: Instant::ZERO,
+            outputs: VecDeque::new(),
+        })
+    }
+
+    /// Returns how many Data were sent as any next ones.
+    pub const fn provided(&self) -> u64 {
+        self.next
+    }
+
+    /// Takes a request, if the packet is one for the flow. Returns whether it is.
+    fn on_request(&mut self, packet: &LpPacket) -> bool {
+        let value = packet.extensions.get(Extensions::ANY_NEXT);
+        let Some(request) = value.and_then(AnyNextRequest::decode) else {
+            return false;
+        };
+        let interest = packet.fragment.clone().map(Interest::decode);
+        let is_ours = matches!(interest, Some(Ok(interest)) if *interest.name() == self.prefix);
+        if !is_ours || packet.nack.is_some() {
+            return false;
+        }
+        let under_way = self.sent.wrapping_sub(request.seen);
+        let wanted = request.pending.min(MAX_PENDING);
+        if request.refresh || !self.is_known || under_way > MAX_UNDER_WAY {
+            self.sent = request.seen;
+            self.pending = wanted;
+        } else {
+            self.pending = u16::try_from(under_way).map_or(0, |it| wanted.saturating_sub(it));
+        }
+        self.is_known = true;
+        self.token = packet.pit_token.as_deref().map(Bytes::copy_from_slice);
+        true
+    }
+
+    /// Sends what is requested and due.
+    fn provide(&mut self, now: Instant) {
+        while self.pending > 0 && self.next < self.end && self.next_at <= now {
+            let Some(data) = self.server.data(self.next) else {
+                return;
+            };
+            self.next += 1;
+            self.pending -= 1;
+            self.sent = self.sent.wrapping_add(1);
+            let reply = face::answer(data, self.token.clone());
+            let mut packet = LpPacket::decode(reply).expect("as it was made");
+            let number = self.sent.to_be_bytes();
+            packet.extensions.set(Extensions::ANY_NEXT, number);
+            packet
+                .extensions
+                .set_number(Extensions::MIN_PENDING_REQUESTS, self.pending.into());
+            let frame = packet.encode();
+            self.next_at = self.next_at.max(now) + ByteSize::of(&frame) / self.rate;
+            self.outputs.push_back(frame);
+        }
+    }
+}
+
+impl Application for Provider {
+    type Event = Infallible;
+
+    fn handle_frame(&mut self, now: Now, frame: Bytes) {
+        let request = LpPacket::decode(frame.clone());
+        if !request.is_ok_and(|packet| self.on_request(&packet)) {
+            self.server.handle_packet(now.monotonic, frame);
+        }
+        self.provide(now.monotonic);
+    }
+
+    fn handle_timeout(&mut self, now: Now) {
+        self.provide(now.monotonic);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        (self.pending > 0 && self.next < self.end).then_some(self.next_at)
+    }
+
+    fn poll_output(&mut self) -> Option<Output<Self::Event>> {
+        let frame = self.outputs.pop_front();
+        let frame = frame.or_else(|| self.server.poll_output());
+        frame.map(Output::Send)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_packet::{Data, Nonce, any_next};
+    use namecast_units::{Duration, Timestamp};
+
+    use super::*;
+
+    fn at(millis: u64) -> Now {
+        Now {
+            monotonic: Instant::ZERO + Duration::from_millis(millis),
+            wall: Timestamp::from_micros(0),
+        }
+    }
+
+    fn request(pending: u16, seen: u32) -> Bytes {
+        let interest = Interest::builder("/p".parse().unwrap()).build(Nonce([1; 4]));
+        let mut packet = LpPacket::carrying(interest.wire().clone());
+        packet.pit_token = Some(Bytes::from_static(b"token"));
+        let request = AnyNextRequest {
+            pending,
+            seen,
+            refresh: false,
+        };
+        packet
+            .extensions
+            .set(Extensions::ANY_NEXT, request.encode());
+        packet.encode()
+    }
+
+    /// Names, numbers on the link and requests to spare of what was sent.
+    fn sent(provider: &mut Provider) -> Vec<(String, Option<u32>, Option<u64>)> {
+        let mut all = Vec::new();
+        while let Some(Output::Send(frame)) = provider.poll_output() {
+            let packet = LpPacket::decode(frame).unwrap();
+            let number = packet.extensions.get(Extensions::ANY_NEXT);
+            let spare = packet.extensions.number(Extensions::MIN_PENDING_REQUESTS);
+            let data = Data::decode(packet.fragment.unwrap()).unwrap();
+            let number = number.and_then(any_next::decode_number);
+            all.push((data.name().to_string(), number, spare));
+        }
+        all
+    }
+
+    /// 1000 octets and a header at 100 kbit/s: one packet in a little more than 80 ms.
+    #[test]
+    fn data_leave_while_requests_are_pending_and_at_the_rate() {
+        let mut provider = Provider::new(ProviderConfig {
+            server: ServerConfig {
+                prefix: "/p".parse().unwrap(),
+                content_size: 900,
+                wire_size: Some(1_000),
+                end: Some(4),
+                ..ServerConfig::default()
+            },
+            rate: Bitrate::kbps(100),
+        })
+        .unwrap();
+        assert_eq!(provider.poll_timeout(), None);
+        provider.handle_frame(at(0), request(2, 40));
+        let first = ("/p/seq=0".to_owned(), Some(41), Some(1));
+        assert_eq!(sent(&mut provider), [first]);
+        provider.handle_timeout(at(80));
+        assert_eq!(sent(&mut provider), []);
+        provider.handle_timeout(at(85));
+        let second = ("/p/seq=1".to_owned(), Some(42), Some(0));
+        assert_eq!(sent(&mut provider), [second]);
+        assert_eq!(provider.poll_timeout(), None);
+        // One of the two is under way still; and the flow ends.
+        provider.handle_frame(at(500), request(5, 41));
+        assert_eq!(sent(&mut provider)[0].2, Some(3));
+        provider.handle_timeout(at(900));
+        assert_eq!(
+            (sent(&mut provider).len(), provider.poll_timeout()),
+            (1, None)
+        );
+        let exact = Interest::builder("/p/seq=3".parse().unwrap()).build(Nonce([2; 4]));
+        provider.handle_frame(at(901), exact.wire().clone());
+        assert_eq!(sent(&mut provider), [("/p/seq=3".to_owned(), None, None)]);
+    }
+}

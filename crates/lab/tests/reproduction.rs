@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use namecast_lab::experiment::{Experiment, Kept, Library, Replay, Simulator};
+use namecast_lab::experiment::{
+    Experiment, Kept, Library, Progress, Replay, RunConfig, Simulator, StoreLimits, run,
+};
 use rayon::prelude::*;
 
 /// Processor time of the runs that are replayed, in seconds of an optimised program: all together take half a minute here.
@@ -37,4 +40,43 @@ fn one_run_of_each_experiment_is_as_it_was_kept() {
         "{}\nIf this is meant, run `namecast experiment run` for them, then `namecast experiment report results --claims docs/reproduction.md`",
         different.join("\n")
     );
+}
+
+/// The bounds of the files, for the first of their seeds.
+#[test]
+fn any_next_packets_reach_receivers_of_every_speed() {
+    let library = Library::embedded().unwrap();
+    let ids = ["figure01", "figure09", "figure11", "figure12", "loss"];
+    let read = |name: &str| Experiment::read(&library, &format!("said/{name}")).unwrap();
+    let experiments = ids.map(read);
+    let out = tempfile::tempdir().unwrap();
+    let config = RunConfig {
+        out: out.path().to_owned(),
+        seed: 1,
+        runs: Some(1),
+        threads: None,
+        quick: false,
+        fresh: true,
+        program: "test".to_owned(),
+        limits: StoreLimits::default(),
+    };
+    let (stop, progress) = (AtomicBool::new(false), Progress::new(true));
+    let finished = run(
+        &Simulator::default(),
+        &experiments,
+        &config,
+        &stop,
+        &progress,
+    )
+    .unwrap();
+    let failed = finished.into_iter().flat_map(|one| {
+        let summary = one.result.unwrap();
+        assert!(!summary.checks.is_empty(), "{}", one.id);
+        let failed = summary
+            .failed()
+            .map(|check| format!("{}: {check:?}", one.id));
+        failed.collect::<Vec<_>>()
+    });
+    let failed: Vec<_> = failed.collect();
+    assert!(failed.is_empty(), "{failed:#?}");
 }

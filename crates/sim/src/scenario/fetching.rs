@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Server};
+use namecast_apps::sequence::{Fetcher, FetcherConfig, Provider, ProviderConfig, Server};
 use namecast_packet::Name;
-use namecast_units::{Instant, Random};
+use namecast_units::{Bitrate, Instant, Random};
 
 use super::ScenarioError;
 use super::flows::Flow;
@@ -63,7 +63,7 @@ impl<'t> Fetching<'t> {
         let producer = find(self.topology, &named(&flow.producer)).map_err(wrong)?;
         let config = flow.fetcher(number, self.packet, random.next_u64());
         let mut config = config.map_err(wrong)?;
-        self.serve(network, producer, &config.prefix)?;
+        self.serve(network, producer, (&config.prefix, flow.provider_rate))?;
         adjust(&mut config);
         let application = network.add_application(consumer, Fetcher::new(config));
         let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
@@ -91,22 +91,31 @@ impl<'t> Fetching<'t> {
         &mut self,
         network: &mut Network,
         producer: NodeIndex,
-        prefix: &Name,
+        (prefix, rate): (&Name, Option<Bitrate>),
     ) -> Result<(), ScenarioError> {
         let served = (producer, prefix.clone());
         if self.served.contains(&served) {
             return Ok(());
         }
-        let server = Server::new(self.packet.server(prefix.clone()))
-            .map_err(|error| ScenarioError::new("packet", error))?;
+        let server = self.packet.server(prefix.clone());
+        let wrong_size = |error| ScenarioError::new("packet", error);
         let wrong = |error| ScenarioError::new("flows", error);
         let towards = match self.routes {
             Routes::Shortest => routes::towards(self.topology, producer),
             Routes::All => Vec::new(),
         };
-        network
-            .add_producer(producer, prefix, server, &towards)
-            .map_err(wrong)?;
+        let added = match rate {
+            Some(rate) => {
+                let provider = Provider::new(ProviderConfig { server, rate });
+                let provider = provider.map_err(wrong_size)?;
+                network.add_producer(producer, prefix, provider, &towards)
+            }
+            None => {
+                let server = Server::new(server).map_err(wrong_size)?;
+                network.add_producer(producer, prefix, server, &towards)
+            }
+        };
+        added.map_err(wrong)?;
         if self.routes == Routes::All {
             let hops = routes::all_next_hops(self.topology, producer);
             for (node, hops) in hops.into_iter().enumerate() {

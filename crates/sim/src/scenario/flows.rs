@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU64;
 
-use namecast_apps::sequence::FetcherConfig;
+use namecast_apps::sequence::{Delivery, FetcherConfig};
 use namecast_packet::Name;
 use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
@@ -14,6 +14,24 @@ use super::choice::Choice;
 use super::network::PacketSize;
 use super::place::find;
 use crate::topology::Topology;
+
+/// How Data are requested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowDelivery {
+    /// One number after the other.
+    #[default]
+    Numbered,
+    /// Whatever comes next: needs hops `any-next` in the nodes, and numbers are provided at most at the flow's
+    /// [`provider_rate`](Flow::provider_rate).
+    AnyNext,
+}
+
+impl FlowDelivery {
+    fn is_numbered(&self) -> bool {
+        *self == Self::Numbered
+    }
+}
 
 /// One flow, or `count` of them whose names differ in a number: `{}` in a name stands for it, from 1 on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
@@ -34,6 +52,12 @@ pub struct Flow {
     /// Name that the Data's numbers follow. Flows of one prefix fetch the same Data.
     #[default("/p{}".to_owned())]
     pub prefix: String,
+    /// Which Data are requested.
+    #[serde(skip_serializing_if = "FlowDelivery::is_numbered")]
+    pub delivery: FlowDelivery,
+    /// Rate at which any next Data are provided at most, of whole frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_rate: Option<Bitrate>,
     /// What decides how fast.
     pub controller: Choice<RateControl>,
     /// When it starts.
@@ -91,7 +115,12 @@ impl Flow {
             seed,
             ..NumberedConfig::default()
         };
-        Ok(FetcherConfig::new(prefix, requests))
+        let mut config = FetcherConfig::new(prefix, requests);
+        config.delivery = match self.delivery {
+            FlowDelivery::Numbered => Delivery::Numbered,
+            FlowDelivery::AnyNext => Delivery::AnyNext,
+        };
+        Ok(config)
     }
 
     /// Checks the first and the last copy.
@@ -102,6 +131,10 @@ impl Flow {
         self.controller
             .get()
             .map_err(|problem| ("controller", problem))?;
+        if self.delivery == FlowDelivery::AnyNext && self.provider_rate.is_none() {
+            let problem = "any next Data need one, such as \"3 Mbit/s\"";
+            return Err(("provider-rate", problem.to_owned()));
+        }
         let is_name = |kind: &String| {
             let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.');
             !kind.is_empty() && kind.chars().all(part)

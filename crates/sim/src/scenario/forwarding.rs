@@ -10,6 +10,8 @@ pub enum Strategy {
     /// The cheapest next hop.
     #[default]
     BestRoute,
+    /// The cheapest next hop; an Interest waits as long as an equal one is pending, as in CCNx, and not 10 ms as in NFD.
+    Ccnx,
     /// All next hops.
     Multicast,
     /// Any next hop.
@@ -27,7 +29,7 @@ pub enum Strategy {
 impl From<Strategy> for StrategyKind {
     fn from(strategy: Strategy) -> Self {
         match strategy {
-            Strategy::BestRoute => Self::BestRoute,
+            Strategy::BestRoute | Strategy::Ccnx => Self::BestRoute,
             Strategy::Multicast => Self::Multicast,
             Strategy::Random => Self::Random,
             Strategy::Weighted => Self::Weighted,

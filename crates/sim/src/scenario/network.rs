@@ -65,6 +65,7 @@ impl PacketSize {
 /// |---|---|
 /// | `utilisation` | share of the bottleneck's rate that carried frames, headers included |
 /// | `goodput` | content that all flows received, Mbit/s; `goodput-N` that of flow N |
+/// | `wire`, `wire-N` | whole frames that brought content for the first time, to all flows and to flow N, Mbit/s |
 /// | `goodput-min`, `goodput-max`, `jain` | the least, the most, and Jain's index of the flows' goodputs |
 /// | `kind-K-goodput`, `kind-K-share`, `kind-K-jain` | of the flows whose [`kind`](Flow::kind) is K: their mean, their share of what all flows received, Jain's index among them |
 /// | `rtt`, `added-rtt` | mean Interest-to-Data time of all flows, ms; and what it is above that of an idle path; `rtt-N` that of flow N |

@@ -98,6 +98,8 @@ impl ObservedFlows<'_> {
         let seconds = (until.taken_at - from.taken_at).as_secs_f64();
         let content = change(&|figures| figures.content.as_bits());
         let goodputs: Vec<f64> = content.iter().map(|bits| bits / seconds / 1e6).collect();
+        let wire = change(&|figures| figures.wire.as_bits());
+        let wire: Vec<f64> = wire.iter().map(|bits| bits / seconds / 1e6).collect();
         let rtt_sum = count(&|figures| figures.rtt_sum_nanos);
         let samples = change(&|figures| figures.rtt_samples);
         let total: f64 = samples.iter().sum();
@@ -106,6 +108,7 @@ impl ObservedFlows<'_> {
         let of_kinds = of_kinds(&self.scenario.flows, &goodputs, goodputs.iter().sum());
         let of_flows = [
             ("goodput", goodputs.iter().sum()),
+            ("wire", wire.iter().sum()),
             (
                 "goodput-min",
                 goodputs.iter().copied().fold(f64::INFINITY, f64::min),
@@ -121,10 +124,14 @@ impl ObservedFlows<'_> {
         ];
         let rtts = change(&|figures| figures.rtt_sum_nanos);
         let rtts = rtts.into_iter().zip(samples);
-        let each = goodputs.into_iter().zip(rtts).enumerate();
-        let each = each.flat_map(|(index, (goodput, (rtt, samples)))| {
-            [("goodput", goodput), ("rtt", rtt / samples / 1e6)]
-                .map(|(name, value)| (format!("{name}-{}", index + 1), value))
+        let each = goodputs.into_iter().zip(wire).zip(rtts).enumerate();
+        let each = each.flat_map(|(index, ((goodput, wire), (rtt, samples)))| {
+            [
+                ("goodput", goodput),
+                ("wire", wire),
+                ("rtt", rtt / samples / 1e6),
+            ]
+            .map(|(name, value)| (format!("{name}-{}", index + 1), value))
         });
         let all = of_flows.into_iter().chain(self.of_bottleneck(from, until));
         all.map(|(name, value)| (name.to_owned(), value))

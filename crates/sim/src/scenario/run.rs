@@ -87,6 +87,7 @@ impl<'a> Run<'a> {
         let config = NodeConfig {
             forwarder: forward::Config {
                 content_store: forward::ContentStoreConfig::with_capacity(scenario.cache),
+                pit: pit(scenario),
                 ..forward::Config::default()
             },
             hops: hops::named_hops(&scenario.hops)?,
@@ -304,6 +305,18 @@ impl<'a> Run<'a> {
             }
         }
     }
+}
+
+fn pit(scenario: &NetworkScenario) -> forward::PitConfig {
+    let mut pit = forward::PitConfig::default();
+    if scenario.strategy == Strategy::Ccnx {
+        pit.suppression = forward::Suppression {
+            initial: Duration::MAX,
+            max: Duration::MAX,
+            multiplier: 1,
+        };
+    }
+    pit
 }
 
 fn seconds(at: Instant) -> f64 {

@@ -112,7 +112,7 @@ impl AnyNext {
         if let Some(fallback) = &mut self.fallback {
             fallback.paths.start(now);
         }
-        self.settle(now);
+        self.settle();
     }
 
     /// Requests nothing more. What is under way still counts.
@@ -152,7 +152,7 @@ impl AnyNext {
             );
         }
         let is_new = self.arrived.insert(number);
-        self.settle(now);
+        self.settle();
         match is_new {
             true => Ok(NumberedAnswer::unmeasured(now)),
             false => Err(Unanswered::Duplicate),
@@ -250,7 +250,7 @@ impl AnyNext {
         if self.is_running && !self.is_done() && now >= self.heard_at + self.silence {
             self.on_silence(now);
         }
-        self.settle(now);
+        self.settle();
     }
 
     fn on_silence(&mut self, now: Instant) {
@@ -329,7 +329,7 @@ impl AnyNext {
     }
 
     /// After every event: requests what the window allows.
-    fn settle(&mut self, now: Instant) {
+    fn settle(&mut self) {
         let window = self.window();
         let has_room = self.fallback.is_none() && self.pending < window;
         if self.is_running && has_room && !self.is_done() {

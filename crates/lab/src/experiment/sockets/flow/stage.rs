@@ -3,7 +3,7 @@
 use namecast_forward::StrategyKind;
 use namecast_netem as netem;
 use namecast_packet::MAX_PACKET_SIZE;
-use namecast_sim::scenario::{Flow, NetworkScenario};
+use namecast_sim::scenario::{Flow, FlowDelivery, NetworkScenario};
 use namecast_sim::topology::{Dumbbell, NodeIndex, Spec};
 use namecast_units::{Bitrate, ByteSize, Duration};
 
@@ -129,6 +129,9 @@ fn the_flow<'a>(scenario: &'a NetworkScenario, dumbbell: &Dumbbell) -> Result<&'
     };
     if flow.count != 1 {
         return refuse("flows.0.count", "1");
+    }
+    if flow.delivery != FlowDelivery::Numbered {
+        return refuse("flows.0.delivery", "'numbered'");
     }
     let ends = [
         ("flows.0.consumer", &flow.consumer, "C1"),

@@ -90,6 +90,7 @@ impl Downstreams {
     }
 
     /// Takes those out that get a copy of their own with the same PIT token.
+    #[cold]
     fn leave_out(&mut self, copies: &[Copied]) {
         let has_copy = |it: &Downstream| {
             copies.iter().any(|copy| {
@@ -193,7 +194,9 @@ impl Forwarder {
                 .count(choice, |choice| choice.satisfied += 1);
         }
         let copies = actions.extras.as_deref().map_or(&[][..], |it| &it.copies);
-        downstreams.leave_out(copies);
+        if !copies.is_empty() {
+            downstreams.leave_out(copies);
+        }
         let waiting = downstreams.0.len();
         if let Decision::Forward(faces) = &actions.decision {
             faces.iter().for_each(|&face| downstreams.add_unasked(face));
@@ -242,6 +245,7 @@ impl Forwarder {
 }
 
 /// Sends Data to a face that a hop has fields of its own for; others that hops set go with them.
+#[inline(never)]
 fn send_copy(
     forwarder: &mut Forwarder,
     arrival: &Arrival<'_>,

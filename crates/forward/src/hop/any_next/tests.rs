@@ -61,6 +61,18 @@ fn upstream_hears_the_maximum_and_no_more() {
     assert_eq!(flow.pending_of(face(2)), Some(3));
 }
 
+/// Three of four Data are lost on the link upstream: the one that comes has four of five requests there answered, and the three that
+/// nobody got are requested again at once.
+#[test]
+fn data_lost_upstream_are_made_up_for_by_the_next() {
+    let mut flow = Flow::new(UPSTREAM);
+    flow.on_request(at(0), (face(1), None), &wants(5, 0));
+    assert_eq!(flow.request(at(0), false), Some(refreshes(5, 0)));
+    assert!(flow.on_data(at(1), 4));
+    assert_eq!((flow.copies(9).count(), flow.pending_upstream()), (1, 1));
+    assert_eq!(flow.request(at(1), false), Some(wants(4, 4)));
+}
+
 /// A face that has lost count, and one that has seen what was never sent, begin anew; none has more than the most.
 #[test]
 fn counters_at_their_bounds_stay_within_them() {

@@ -12,12 +12,21 @@ export interface Quality {
   label: string;
 }
 
-/** Detail of the event `notice`: a sentence for people, or an empty text where it is over. `preventDefault()` keeps it off the picture. */
-export interface Notice {
-  topic: string;
-  text: string;
-  /** The stream whose remembered key is in the way: `knownKeys.forget(name)` forgets it. */
-  forget: string | undefined;
+/** What the player does, for people: one badge and one sentence, made of what is shown, heard and measured. */
+export interface PlayerState {
+  /** One word, such as `live`, `paused`, `busy`, `cut`, `gone` or `refused`. */
+  kind: string;
+  badge: string;
+  /** How the badge looks. */
+  look: "live" | "past" | "wait" | "bad" | "idle";
+  /** Names the measured cause where something is wrong. */
+  sentence: string;
+  /** Whether picture, sound or data reaches a person. */
+  isPlaying: boolean;
+  /** Whether the sentence stands in place of the picture, as there is none. */
+  covers: boolean;
+  /** What a person can do about it: forget the remembered key, or allow sound. */
+  action: "forget" | "sound" | null;
 }
 
 /**
@@ -25,7 +34,7 @@ export interface Notice {
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
- * and of its own `qualitychange`, `captionschange` and `notice`.
+ * and of its own `qualitychange`, `captionschange` and `statechange`.
  */
 export declare class NamecastPlayer extends HTMLElement {
   /** Address of the node's page with the name and key of the stream: `https://node.example/?name=/show&key=…`. */
@@ -54,6 +63,7 @@ export declare class NamecastPlayer extends HTMLElement {
   readonly hasCaptions: boolean;
   showsCaptions: boolean;
   readonly knownKeys: { forget(name: string): void };
+  readonly state: PlayerState;
   /** Joins the stream. */
   play(): Promise<void>;
   /** Ends all traffic; the last picture stays. */

@@ -1,19 +1,18 @@
 import "./player/element.ts";
-import type { Notice } from "./player/element.ts";
 import { browserStore } from "./player/known-keys.ts";
-import { missing } from "./player/missing.ts";
 import { clampTarget, readOptions, withOption } from "./player/options.ts";
 import type { PackageFigures } from "./player/package-player.ts";
 import type { Sound } from "./player/sound.ts";
+import type { PlayerState } from "./player/state.ts";
 import type { Inspect } from "./page/inspect.ts";
 import { Notes } from "./page/notes.ts";
 import { ownSecret } from "./page/own-key.ts";
-import { showNotice, StepLog, type NoticeAction } from "./page/log.ts";
+import { diagnostics } from "./page/diagnostics.ts";
+import { StepLog } from "./page/log.ts";
 import { element, setText } from "./page/elements.ts";
 import { Share } from "./page/share.ts";
 import { Streams } from "./page/streams.ts";
 import { Theme } from "./page/theme.ts";
-import { about, state } from "./page/why.ts";
 import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
 import { readNode } from "./shared/node.ts";
 import type { Summary } from "./shared/summary.ts";
@@ -26,6 +25,8 @@ const MAX_SHOWN = 2_000;
 /** What tests and the curious reach from the console. */
 export interface Handle {
   stats(): Summary | undefined;
+  /** What people read. */
+  state(): PlayerState;
   /** Steps of joining and incidents, oldest first. */
   readonly steps: readonly { at: number; text: string }[];
   /** The last frames that went to the canvas. */
@@ -76,7 +77,7 @@ class Page {
 
   constructor() {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
-    this.#player.addEventListener("notice", (event) => this.#notice(event as CustomEvent<Notice>));
+    this.#player.addEventListener("statechange", () => this.#showState());
     this.#player.openedAt = performance.timeOrigin;
     const { early } = window;
     if (early !== undefined) {
@@ -84,6 +85,7 @@ class Page {
     }
     this.#player.src = location.href;
     window.namecast = this.#makeHandle();
+    element("diagnostics").addEventListener("click", () => void this.#copyDiagnostics());
     element("theme").addEventListener("click", () => this.#theme.toggle());
     for (const view of ["watch", "inspect"] as const) {
       element(`view-${view}`).addEventListener("click", () => this.#showView(view));
@@ -109,8 +111,14 @@ class Page {
       case "name":
         this.#name = report.name;
         element("name").textContent = report.name;
+        this.#showState();
         document.title = `${report.name} · Namecast`;
         this.#streams.follow(report.name);
+        break;
+      case "facts":
+        if (report.facts.publishing !== undefined) {
+          this.#notes.showFailure(report.facts.publishing);
+        }
         break;
       case "sample":
         this.#notes.push(report.sample);
@@ -125,37 +133,39 @@ class Page {
     }
   }
 
-  /** The page has a place for what there is to say, which is not over the picture. */
-  #notice(event: CustomEvent<Notice>): void {
-    event.preventDefault();
-    const { topic, text, forget } = event.detail;
-    showNotice(topic, text, forget === undefined ? undefined : this.#forgetting(forget));
+  /** The badge, and under the picture the sentence, unless that stands in place of the picture. */
+  #showState(): void {
+    const { badge, look, sentence, covers } = this.#player.state;
+    const pill = element("phase");
+    setText(pill, badge);
+    pill.dataset["look"] = look;
+    setText(element("about"), covers ? this.#name : sentence);
   }
 
-  #forgetting(name: string): NoticeAction {
-    const run = (): void => {
-      this.#player.knownKeys.forget(name);
-      location.reload();
-    };
-    return { label: "Forget the old key", run };
+  async #copyDiagnostics(): Promise<void> {
+    const { state, summary } = this.#player;
+    const text = diagnostics({ state, summary, steps: this.#log.steps, openedAt: performance.timeOrigin, address: location.href, browser: navigator.userAgent });
+    const button = element("diagnostics");
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "The browser does not allow copying";
+    }
+    setTimeout(() => (button.textContent = "Copy diagnostics"), 2_000);
   }
 
   #showSummary(summary: Summary): void {
     if (document.hidden) {
       return;
     }
-    const { text, look } = state(summary);
-    const phase = element("phase");
-    setText(phase, text);
-    phase.dataset["phase"] = look;
-    setText(element("about"), about(summary, this.#name));
     this.#share.show(this.#name, summary);
     if (summary.video.shown > 0) {
       this.#allowInstruments();
       this.#streams.start();
     }
     if (this.#view === "inspect") {
-      this.#inspect?.show(summary);
+      this.#inspect?.show(summary, this.#player.state);
     }
   }
 
@@ -191,7 +201,7 @@ class Page {
     this.#inspect ??= new Inspect(this.#player, this.#options);
     const { summary } = this.#player;
     if (summary !== undefined) {
-      this.#inspect.show(summary);
+      this.#inspect.show(summary, this.#player.state);
     }
   }
 
@@ -259,6 +269,7 @@ class Page {
     const player = this.#player;
     return {
       stats: () => player.summary,
+      state: () => player.state,
       steps: this.#log.steps,
       shown: this.#shown,
       sound: player.sound,
@@ -272,10 +283,4 @@ class Page {
   }
 }
 
-const lack = missing();
-if (lack === "") {
-  new Page();
-} else {
-  element("player").hidden = true;
-  showNotice("browser", lack);
-}
+new Page();

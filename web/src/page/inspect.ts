@@ -2,6 +2,7 @@ import type { NamecastPlayer } from "../player/element.ts";
 import { bitrate } from "../player/format.ts";
 import type { PackagePlayer } from "../player/package-player.ts";
 import type { Options } from "../shared/messages.ts";
+import type { PlayerState } from "../player/state.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Controls } from "./controls.ts";
 import { element, setText } from "./elements.ts";
@@ -25,8 +26,8 @@ export class Inspect {
     this.#rewind = new Rewind((to) => player.seek(to));
   }
 
-  show(summary: Summary): void {
-    this.#panel.show(summary);
+  show(summary: Summary, state: PlayerState): void {
+    this.#panel.show(summary, state);
     this.#controls.show(summary);
     this.#rewind.show(summary.position);
     this.#plots.push(performance.now() / 1_000, summary);

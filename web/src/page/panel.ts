@@ -1,5 +1,6 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
 import { bitrate, count, milliseconds, percent } from "../player/format.ts";
+import type { PlayerState } from "../player/state.ts";
 import { element, setText } from "./elements.ts";
 import { MISSING, why, whyPicture } from "./why.ts";
 
@@ -30,16 +31,16 @@ export class Panel {
     }
   }
 
-  show(summary: Summary): void {
-    this.#showLatency(summary);
-    setText(element("picture-why"), whyPicture(summary));
+  show(summary: Summary, state: PlayerState): void {
+    this.#showLatency(summary, state);
+    setText(element("picture-why"), whyPicture(summary, state));
     this.#showSigner(summary);
     this.#list("controller-figures", controllerFigures(summary));
     this.#list("network-figures", networkFigures(summary));
     this.#list("playback-figures", playbackFigures(summary));
   }
 
-  #showLatency(summary: Summary): void {
+  #showLatency(summary: Summary, state: PlayerState): void {
     const { latency, stages } = summary;
     setText(element("latency"), latency === null ? "–" : String(Math.round(latency.p50)));
     setText(element("latency-tail"), latency === null ? "" : `95 % within ${Math.round(latency.p95)} ms, 99 % within ${Math.round(latency.p99)} ms`);
@@ -51,7 +52,7 @@ export class Panel {
         setText(number, milliseconds(stages?.[stage] ?? null));
       }
     }
-    setText(element("why"), why(summary));
+    setText(element("why"), why(summary, state));
   }
 
   #showSigner(summary: Summary): void {

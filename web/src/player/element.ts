@@ -1,7 +1,8 @@
-import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
-import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
+import { NO_FACTS, type Facts } from "../shared/facts.ts";
+import type { Command, Options, Report } from "../shared/messages.ts";
+import type { KnownKey } from "../shared/known-keys.ts";
 import type { NodeInfo } from "../shared/node.ts";
-import type { Phase, Summary } from "../shared/summary.ts";
+import type { Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { MediaKeys } from "./media-keys.ts";
 import { missing } from "./missing.ts";
@@ -11,21 +12,13 @@ import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import { Sound } from "./sound.ts";
+import { describe, type PlayerState } from "./state.ts";
 import { STYLE } from "./style.ts";
 import { behind, meant, reach } from "./timeline.ts";
 import { WakeLock } from "./wake-lock.ts";
 
 /** States of `readyState`, as HTMLMediaElement has them. */
 const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
-
-/** A sentence for people, of the event `notice`. If that is cancelled, the player does not show it itself. */
-export interface Notice {
-  topic: NoticeTopic;
-  /** Empty: it is over. */
-  text: string;
-  /** The stream whose remembered key is in the way. */
-  forget: string | undefined;
-}
 
 /** What went wrong, as MediaError has it. */
 export interface PlayerError {
@@ -34,11 +27,10 @@ export interface PlayerError {
   message: string;
 }
 
-/** Topics that end playback, and the code of MediaError for each. */
-const ERRORS: Partial<Record<NoticeTopic, number>> = { transport: 2, signer: 3, codec: 4, browser: 4, fatal: 4 };
-
-/** What people read over the picture while there is none. */
-const DOING: Record<Phase, string> = { connecting: "Connecting…", joining: "Looking for the stream…", waiting: "Waiting for the picture…", playing: "" };
+/** Interval in which the state is made anew, as times pass, in milliseconds. */
+const STATE_INTERVAL = 500;
+/** A sentence is kept for so long if only its figures change, in milliseconds. */
+const SENTENCE_SPAN = 3_000;
 
 /**
  * A live stream of a Namecast node, used like `<video>`:
@@ -55,7 +47,8 @@ export class NamecastPlayer extends HTMLElement {
   readonly #frame: HTMLElement;
   readonly #picture: Picture;
   readonly #film: HTMLVideoElement;
-  readonly #message: HTMLElement;
+  readonly #sentence: HTMLElement;
+  readonly #action: HTMLButtonElement;
   readonly #captions: HTMLElement;
   readonly #store = browserStore();
   readonly #knownKeys = new KnownKeyStore(this.#store);
@@ -67,8 +60,15 @@ export class NamecastPlayer extends HTMLElement {
   readonly #mediaKeys = new MediaKeys(this);
   #options: Options = {};
   #base: URL | undefined;
-  #notices = new Map<NoticeTopic, string>();
+  #facts: Facts = NO_FACTS;
   #summary: Summary | undefined;
+  #summaryAt = 0;
+  /** Pictures that the `<video>` has presented, and when that number last changed. */
+  #presented = { count: 0, at: 0 };
+  #soundFailure = "";
+  #state: PlayerState | undefined;
+  #stateAt = 0;
+  #stateTimer: ReturnType<typeof setInterval> | undefined;
   #paused = true;
   #muted = false;
   #size = { width: 0, height: 0 };
@@ -93,13 +93,14 @@ export class NamecastPlayer extends HTMLElement {
       <div id="frame" part="frame">
         <slot name="picture"></slot>
         <p id="captions" part="captions" hidden></p>
-        <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="doing"></p></div>
+        <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="sentence" role="status"></p><button id="action" type="button" hidden></button></div>
         <button id="start" type="button" aria-label="Play" hidden><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7Z" /></svg></button>
-        <p id="message" part="message" role="alert" hidden></p>
       </div>`;
     const part = <E extends HTMLElement>(id: string): E => root.getElementById(id) as E;
     this.#frame = part("frame");
-    this.#message = part("message");
+    this.#sentence = part("sentence");
+    this.#action = part("action");
+    this.#action.addEventListener("click", () => this.act());
     this.#captions = part("captions");
     const slot = root.querySelector("slot") as HTMLSlotElement;
     this.#picture = new Picture(this, slot);
@@ -112,16 +113,10 @@ export class NamecastPlayer extends HTMLElement {
     this.#package = new PackagePlayer({
       film: this.#film,
       send: (command) => this.send(command),
-      notice: (topic, text) => this.#notice(topic, text),
       step: (text) => this.#report({ type: "step", at: Date.now(), text }),
     });
     for (const name of ["playing", "waiting"]) {
-      this.#film.addEventListener(name, () => {
-        // Of a live stream, the worker knows better.
-        if (this.#package.isOpen) {
-          this.#setReady(name === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
-        }
-      });
+      this.#film.addEventListener(name, () => this.#refresh());
     }
   }
 
@@ -323,6 +318,21 @@ export class NamecastPlayer extends HTMLElement {
     this.#emit("captionschange");
   }
 
+  /** What the player does, for people: a badge and a sentence. The event `statechange` follows each change. */
+  get state(): PlayerState {
+    this.#state ??= this.#describe();
+    return this.#state;
+  }
+
+  /** Does what the state's `action` offers. */
+  act(): void {
+    if (this.state.action === "forget") {
+      this.#knownKeys.forget(this.#name);
+      this.pause();
+      void this.play().catch(() => undefined);
+    }
+  }
+
   /** All figures, four times a second; undefined before the first. */
   get summary(): Summary | undefined {
     return this.#summary;
@@ -344,14 +354,18 @@ export class NamecastPlayer extends HTMLElement {
       return;
     }
     const lack = missing();
-    if (lack !== "") {
-      this.#notice("browser", lack);
-      throw new DOMException(lack, "NotSupportedError");
+    if (lack !== null) {
+      this.#refresh();
+      throw new DOMException(lack.sentence, "NotSupportedError");
     }
     if (this.#base === undefined) {
       throw new DOMException("a player without src has nothing to play", "NotSupportedError");
     }
     this.#paused = false;
+    this.#facts = NO_FACTS;
+    this.#summary = undefined;
+    this.#stateTimer = setInterval(() => this.#refresh(), STATE_INTERVAL);
+    this.#refresh();
     this.#emit("play");
     this.#emit("waiting");
     this.#showStart();
@@ -380,8 +394,8 @@ export class NamecastPlayer extends HTMLElement {
     this.#package.close();
     this.#picture.pause();
     this.send({ type: "pause" });
-    this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
-    this.#notices.forEach((_, topic) => this.#notice(topic, ""));
+    clearInterval(this.#stateTimer);
+    this.#refresh();
     this.#emit("pause");
     this.#showStart();
   }
@@ -414,6 +428,7 @@ export class NamecastPlayer extends HTMLElement {
     this.#base = base;
     this.#options = readOptions(base.searchParams);
     this.#quality = this.#options.rung ?? "auto";
+    this.#refresh();
     this.#emit("emptied");
     if (this.autoplay && this.isConnected) {
       void this.play().catch(() => undefined);
@@ -443,7 +458,7 @@ export class NamecastPlayer extends HTMLElement {
     const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
-    worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
+    worker.onerror = (event) => this.#learn({ failure: event.message || "its worker did not start" });
     // What was requested and did not come, the worker requests again.
     const node = await early?.node.catch(() => undefined);
     if (worker !== this.#worker) {
@@ -475,8 +490,8 @@ export class NamecastPlayer extends HTMLElement {
       case "summary":
         this.#handleSummary(report.summary);
         break;
-      case "notice":
-        this.#notice(report.topic, report.text, report.forget);
+      case "facts":
+        this.#learn(report.facts);
         break;
       case "name":
         this.#name = report.name;
@@ -522,13 +537,10 @@ export class NamecastPlayer extends HTMLElement {
     }
     const before = this.#summary;
     this.#summary = summary;
-    const doing = this.shadowRoot?.getElementById("doing");
-    if (doing && before?.phase !== summary.phase) {
-      doing.textContent = DOING[summary.phase];
-    }
-    if (!this.#package.isOpen && summary.video.shown > 0) {
+    this.#summaryAt = performance.now();
+    this.#refresh();
+    if (!this.#package.isOpen && this.#state?.isPlaying === true) {
       this.#origin ??= summary.position.since ?? summary.position.now;
-      this.#setReady(summary.phase === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
     }
     if (this.#readyState > HAVE_NOTHING) {
       if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
@@ -560,7 +572,6 @@ export class NamecastPlayer extends HTMLElement {
     } else if (before === HAVE_ENOUGH_DATA && state < before && !this.#paused) {
       this.#emit("waiting");
     }
-    this.toggleAttribute("data-playing", state === HAVE_ENOUGH_DATA);
     this.#mediaKeys.show(state > HAVE_NOTHING && this.controls);
     this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
   }
@@ -572,28 +583,89 @@ export class NamecastPlayer extends HTMLElement {
       this.#report({ type: "step", at: Date.now(), text: `This browser does not remember the key of ${name}` });
     } else if (known.digest !== key.digest) {
       this.pause();
-      this.#notice("signer", keyChanged(name, known.since), name);
+      this.#learn({ refusal: { why: "changed", signer: this.#summary?.signer?.name ?? "", verdict: "", since: known.since } });
     } else {
       this.#report({ type: "step", at: Date.now(), text: `Remembered the key of ${name}: another one will be refused` });
     }
   }
 
-  #notice(topic: NoticeTopic, text: string, forget?: string): void {
-    if (text === (this.#notices.get(topic) ?? "")) {
+  #learn(facts: Partial<Facts>): void {
+    this.#facts = { ...this.#facts, ...facts };
+    this.#refresh();
+  }
+
+  #describe(): PlayerState {
+    const now = performance.now();
+    const { origin, host } = this.#base ?? location;
+    return describe({
+      name: this.#name || (this.#options.name ?? "the stream"),
+      host,
+      foreignPage: origin === location.origin ? null : location.origin,
+      lack: missing(),
+      hasBegun: this.#worker !== undefined,
+      paused: this.#paused,
+      isSeen: this.#isVisible(),
+      muted: this.#muted,
+      soundNeedsClick: false,
+      soundFailure: this.#soundFailure,
+      facts: this.#facts,
+      summary: this.#summary,
+      summaryAge: now - this.#summaryAt,
+      presented: this.#presentedAge(now),
+      segments: this.#package.isOpen ? this.#package.state() : null,
+    });
+  }
+
+  /** Time since the `<video>` presented a new picture of a live stream; null: a canvas shows it. */
+  #presentedAge(now: number): number | null {
+    if (!this.#picture.isTrack || this.#package.isOpen) {
+      return null;
+    }
+    const count = this.#film.getVideoPlaybackQuality().totalVideoFrames;
+    if (count !== this.#presented.count) {
+      this.#presented = { count, at: now };
+    }
+    return now - this.#presented.at;
+  }
+
+  /** Makes the state anew, and shows it if it is another one. */
+  #refresh(): void {
+    const [state, before, now] = [this.#describe(), this.#state, performance.now()];
+    const isOther = before === undefined || state.kind !== before.kind || state.action !== before.action || state.covers !== before.covers;
+    const isOverdue = before?.sentence !== state.sentence && (state.isPlaying || now - this.#stateAt >= SENTENCE_SPAN);
+    this.#follow(state);
+    if (!isOther && !isOverdue && before.badge === state.badge) {
       return;
     }
-    const detail: Notice = { topic, text, forget };
-    const isShown = this.dispatchEvent(new CustomEvent("notice", { detail, cancelable: true }));
-    this.#notices.set(topic, text);
-    this.#message.textContent = isShown ? ([...this.#notices.values()].filter((each) => each !== "").at(-1) ?? "") : "";
-    this.#message.hidden = this.#message.textContent === "";
+    this.#state = state;
+    this.#stateAt = now;
+    this.dataset["state"] = state.kind;
+    this.toggleAttribute("data-covered", state.covers);
+    this.toggleAttribute("data-waits", state.look === "wait");
+    this.#sentence.textContent = state.covers ? state.sentence : "";
+    this.#action.hidden = !state.covers || state.action === null;
+    this.#action.textContent = state.action === "forget" ? "Forget the old key" : "";
+    this.#emit("statechange");
+    this.#showError(state);
+  }
+
+  /** What the element reports as a `<video>` does. */
+  #follow({ kind, isPlaying }: PlayerState): void {
+    if (isPlaying) {
+      this.#setReady(HAVE_ENOUGH_DATA);
+    } else if (kind !== "hidden") {
+      this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
+    }
+  }
+
+  #showError({ error, sentence, kind }: PlayerState): void {
     // A connection that is lost comes back by itself; one that was never made may need a person.
-    const code = topic === "transport" && this.#readyState > HAVE_NOTHING ? undefined : ERRORS[topic];
-    if (code !== undefined && text !== "") {
-      this.#error = { code, message: text };
-      this.#emit("error");
-    } else if (code !== undefined) {
-      this.#error = null;
+    const code = kind === "cut" && this.#readyState > HAVE_NOTHING ? 0 : error;
+    if (code !== (this.#error?.code ?? 0)) {
+      this.#error = code === 0 ? null : { code, message: sentence };
+      if (code !== 0) {
+        this.#emit("error");
+      }
     }
   }
 
@@ -615,11 +687,12 @@ export class NamecastPlayer extends HTMLElement {
     try {
       const port = await this.sound.start();
       this.send({ type: "sound", port }, [port]);
-      this.#notice("sound", "");
+      this.#soundFailure = "";
     } catch (error) {
-      this.#notice("sound", `No sound: ${error instanceof Error ? error.message : String(error)}`);
+      this.#soundFailure = error instanceof Error ? error.message : String(error);
       this.muted = true;
     }
+    this.#refresh();
   }
 
   #isVisible(): boolean {
@@ -628,6 +701,8 @@ export class NamecastPlayer extends HTMLElement {
 
   #showVisibility(): void {
     this.send({ type: "visible", visible: this.#isVisible() });
+    this.#presented.at = performance.now();
+    this.#refresh();
   }
 
   /** The large button of a player that waits for a person. */

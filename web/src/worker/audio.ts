@@ -13,6 +13,8 @@ export interface AudioHost {
   ready(milliseconds: number): number;
   decoderLost(reason: string): void;
   unsupported(codec: string): void;
+  /** The device played sound. */
+  heard(): void;
   /** The device needs all of it to be so much later, in milliseconds; the picture has to wait for it. */
   delayed(milliseconds: number): void;
 }
@@ -57,6 +59,9 @@ export class Audio {
     this.#port = port;
     port.onmessage = (event: MessageEvent<PlayerReport>) => {
       this.#heard = event.data;
+      if (event.data.lateness !== null) {
+        this.#host.heard();
+      }
       this.#host.delayed(event.data.delay);
     };
   }

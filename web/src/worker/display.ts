@@ -46,6 +46,8 @@ export class Display {
   #size = { width: 0, height: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timerAt = Infinity;
+  #shownAt: number | undefined;
+  /** When the frame before the next one was shown, if a pause between them is a freeze. */
   #lastShownAt: number | undefined;
   #lastShown = -1;
   #capturedAt: number | null = null;
@@ -65,6 +67,11 @@ export class Display {
   /** Capture of the newest frame shown, in milliseconds since 1970. */
   get capturedAt(): number | null {
     return this.#capturedAt;
+  }
+
+  /** When a frame was last shown, in the worker's milliseconds. */
+  get shownAt(): number | undefined {
+    return this.#shownAt;
   }
 
   /** The rung of the newest frame shown. */
@@ -170,6 +177,7 @@ export class Display {
       this.counts.longestGap = Math.max(this.counts.longestGap, gap);
       this.counts.freezes += gap > FREEZE ? 1 : 0;
     }
+    this.#shownAt = now;
     this.#lastShownAt = now;
     this.#lastShown = timestamp;
     this.#capturedAt = record.capturedAt;

@@ -40,7 +40,9 @@ export class Links {
   #pause = FIRST_PAUSE;
   #heardAt = 0;
   #silenceLimit = FIRST_SILENCE_LIMIT;
+  /** Whether something was sent since the node was heard, and when it was first. */
   #sentSince = false;
+  #askedAt = 0;
   #asking = false;
   #connecting = false;
   #closed = false;
@@ -77,6 +79,11 @@ export class Links {
     this.#connecting = false;
   }
 
+  /** Time since which the node has answered nothing that was sent, in milliseconds; 0: it answers. */
+  unanswered(now: number): number {
+    return this.#link !== undefined && this.#sentSince ? now - Math.max(this.#heardAt, this.#askedAt) : 0;
+  }
+
   /** Ends the connection for good. */
   close(): void {
     this.#closed = true;
@@ -88,7 +95,10 @@ export class Links {
     if (performance.now() >= this.#blackholeUntil) {
       this.#link?.send(frame);
     }
-    this.#sentSince = true;
+    if (!this.#sentSince) {
+      this.#sentSince = true;
+      this.#askedAt = performance.now();
+    }
   }
 
   /** To be called about once a second: notices a transport that is up but dead. */

@@ -1,10 +1,11 @@
-import type { Command, Fault, NoticeTopic, Options, Publishes, Report } from "../shared/messages.ts";
+import { NO_FACTS, type Evidence, type Facts } from "../shared/facts.ts";
+import type { Command, Fault, Options, Publishes, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
-import type { Phase, Position, Summary } from "../shared/summary.ts";
+import type { Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
-import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, whyWaiting, type CoreFigures } from "./figures.ts";
+import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
@@ -22,10 +23,6 @@ type Start = Extract<Command, { type: "start" }>;
 
 /** Target until somebody chooses another, in milliseconds. */
 const DEFAULT_TARGET = 100;
-/** Without a frame for this long the stream is not playing, in milliseconds. */
-const SILENCE = 1_500;
-/** The same for a package, whose playlists come once a segment. */
-const PACKAGE_SILENCE = 30_000;
 /** How often the page gets figures, in milliseconds. */
 const SUMMARY_INTERVAL = 250;
 /** Figures that shares are taken of: 10 s. */
@@ -60,7 +57,7 @@ export class Session {
   readonly #video: Video;
   readonly #audio: Audio;
   readonly #lipSync = new LipSync();
-  readonly #travel = new Travel((text) => this.#notice("past", text));
+  readonly #travel = new Travel((missed) => this.#fact({ missed }));
   readonly #name: string;
   readonly #keys: KeyMemory;
   #face: number | undefined;
@@ -80,16 +77,19 @@ export class Session {
   /** What the past is played later than the core thinks, in milliseconds. */
   #lag = 0;
   readonly #intervals: ReturnType<typeof setInterval>[];
-  #lastFrameAt = -Infinity;
+  /** When a frame of any stream arrived, and when sound was heard. */
+  #arrivedAt: number | undefined;
+  #heardAt: number | undefined;
   /** Interests that nodes had refused while frames came. */
   #nacked = 0;
   /** Whether the stream is published as segments. */
   #isPackage = false;
-  #linkSince = Infinity;
+  /** Since when a picture is due: the connection is up, or the picture was requested again. */
+  #soughtAt = performance.now();
   #firstFrame: number | null = null;
   /** Number of the data stream that the page publishes. */
   #publication: number | undefined;
-  #notices = new Map<NoticeTopic, string>();
+  #facts: Facts = { ...NO_FACTS, server: "answers" };
   #figures: CoreFigures = {};
   /** The figures of the last while, oldest first, from when something was shown on. */
   #recent: CoreFigures[] = [];
@@ -105,7 +105,7 @@ export class Session {
     this.#rungInUse = this.#wish;
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
-    this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
+    this.#keys = new KeyMemory(known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
     this.#pump = new Pump(
       this.#tab,
@@ -118,7 +118,7 @@ export class Session {
       resized: (width, height) => report({ type: "size", width, height }),
       jumpedLate: (late) => this.#jumpedLate(late),
     });
-    this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
+    this.#audio = new Audio({ ...this.#decoderHost("audio"), heard: () => (this.#heardAt = performance.now()), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = links;
     report({ type: "name", name: this.#name });
     this.#publish(start.publishes);
@@ -190,6 +190,7 @@ export class Session {
         break;
       case "visible":
         this.#video.setVisible(command.visible);
+        this.#soughtAt = performance.now();
         this.#playout.restart(performance.now());
         break;
       case "sound":
@@ -241,7 +242,7 @@ export class Session {
     try {
       this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
     } catch (error) {
-      this.#notice("publishing", `The page cannot publish ${publishes.name}: ${message(error)}`);
+      this.#fact({ publishing: `The page cannot publish ${publishes.name}: ${message(error)}` });
     }
   }
 
@@ -252,7 +253,7 @@ export class Session {
     try {
       this.#tab.send(this.#publication, sample, performance.now());
     } catch (error) {
-      this.#notice("publishing", `A note was not published: ${message(error)}`);
+      this.#fact({ publishing: `A note was not published: ${message(error)}` });
     }
   }
 
@@ -265,19 +266,18 @@ export class Session {
   }
 
   #handleRegistration({ name, state, why }: RegistrationEvent): void {
-    const advice = "If the node is not on this machine, its operator has to set localhop = true in [management].";
+    const advice = "If the node is on another machine, its operator has to set localhop = true in [management].";
     const texts = {
-      registered: "",
-      unanswered: `The node does not answer the wish to publish ${name}. ${advice}`,
-      refused: `${name} is not published: ${why ?? ""}. ${advice}`,
+      registered: null,
+      unanswered: `The node does not answer the request to publish ${name}. ${advice}`,
+      refused: `The node refuses to publish ${name}: ${why ?? ""}. ${advice}`,
     };
     this.#step(state === "registered" ? `Publishing ${name}` : `Publishing ${name}: ${state}`);
-    this.#notice("publishing", texts[state]);
+    this.#fact({ publishing: texts[state] });
   }
 
   #decoderHost(stream: "video" | "audio") {
     const number = STREAM_NUMBER[stream];
-    const topic = stream === "video" ? "codec" : "sound";
     return {
       rung: (name: string) => this.#rung(stream, name),
       decoded: (position: number, took: number) => this.#tab.decoded(number, position, took, performance.now()),
@@ -296,9 +296,7 @@ export class Session {
         this.#tab.decoderError(number, performance.now());
         this.#pump.soon();
       },
-      unsupported: (codec: string) => {
-        this.#notice(topic, `This browser cannot decode ${codec}. Choose another codec at the publisher, or another browser.`);
-      },
+      unsupported: (codec: string) => this.#fact(stream === "video" ? { videoCodec: codec } : { audioCodec: codec }),
     };
   }
 
@@ -308,9 +306,9 @@ export class Session {
 
   #linkUp(link: Link, node: NodeInfo): void {
     this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
-    this.#linkSince = performance.now();
+    this.#soughtAt = performance.now();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
-    this.#notice("transport", "");
+    this.#fact({ server: "answers", link: { isUp: true, lost: null } });
     this.#pump.soon();
   }
 
@@ -319,9 +317,8 @@ export class Session {
       this.#tab.faceDown(this.#face, performance.now());
       this.#face = undefined;
     }
-    this.#linkSince = Infinity;
     this.#step(`Connection lost: ${reason}`);
-    this.#notice("transport", `The connection is gone (${reason}). Connecting again…`);
+    this.#fact({ link: { isUp: false, lost: reason } });
     this.#pump.soon();
   }
 
@@ -380,7 +377,7 @@ export class Session {
         this.#handleEvent(record.event);
         break;
       case "fetched": {
-        this.#lastFrameAt = performance.now();
+        this.#arrivedAt = performance.now();
         const { number, waited, flowed } = record;
         // The octets are a view of a batch that holds more.
         this.#report({ type: "fetched", number, waited, flowed, octets: record.octets.slice() });
@@ -397,6 +394,7 @@ export class Session {
     }
     if (jump) {
       this.#lag = 0;
+      this.#soughtAt = performance.now();
       this.#lipSync.reset();
       this.#playout.restart(performance.now());
     }
@@ -404,8 +402,8 @@ export class Session {
 
   #handleMedia(record: FrameRecord): void {
     const dueAt = record.dueAt + this.#lag + this.#playout.margin;
+    this.#arrivedAt = performance.now();
     if (record.stream === "video") {
-      this.#lastFrameAt = performance.now();
       if (!record.decodeOnly) {
         this.#lipSync.handleVideo(record.capturedAt, dueAt);
       }
@@ -418,7 +416,6 @@ export class Session {
   }
 
   #handleSample({ position, capturedAt, payload }: FrameRecord, dueAt: number): void {
-    this.#lastFrameAt = performance.now();
     this.#tab.rendered(STREAM_NUMBER.data, position, performance.now());
     if (this.#catalogue?.streams.find(({ kind }) => kind === "data")?.codec === CAPTIONS) {
       const text = new TextDecoder().decode(payload);
@@ -458,15 +455,13 @@ export class Session {
 
   #handleSigner(signer: SignerEvent): void {
     this.#step(`Signed by ${signer.name}: ${signer.verdict}`);
-    const { text, canForget } = this.#keys.handleSigner(signer);
-    this.#notice("signer", text, canForget ? this.#name : undefined);
+    this.#fact({ refusal: this.#keys.handleSigner(signer) });
   }
 
   /** Has the page play a stream of segments. */
   #openPackage({ streams, version }: Catalogue): void {
     this.#isPackage = streams.some(({ codec }) => codec === HLS);
     if (this.#isPackage) {
-      this.#lastFrameAt = performance.now();
       this.#report({ type: "package", info: { name: this.#name, version } });
     }
   }
@@ -551,38 +546,41 @@ export class Session {
     }
   }
 
-  #phase(): Phase {
-    const now = performance.now();
-    if (now - this.#lastFrameAt < (this.#isPackage ? PACKAGE_SILENCE : SILENCE)) {
-      return "playing";
-    }
-    if (this.#links.link === undefined) {
-      return "connecting";
-    }
-    return this.#lastFrameAt === -Infinity ? "joining" : "waiting";
+  /** What was proved, and how long ago. */
+  #evidence(now: number): Evidence {
+    const age = (at: number | undefined): number | null => (at === undefined ? null : now - at);
+    return {
+      shown: age(this.#video.display.shownAt),
+      heard: age(this.#heardAt),
+      arrived: age(this.#arrivedAt),
+      unanswered: this.#links.unanswered(now),
+      settled: now - this.#soughtAt,
+      refused: (this.#figures.interests_nacked ?? 0) - this.#nacked,
+      interval: this.#video.interval,
+      decoding: this.#video.decoderAge(now),
+    };
   }
 
-  #summarise(phase = this.#phase()): void {
+  #summarise(): void {
     this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
     if (this.#firstFrame !== null) {
       this.#recent.push(this.#figures);
       this.#recent.splice(0, Math.max(0, this.#recent.length - RECENT));
     }
-    this.#report({ type: "summary", summary: this.#summary(phase) });
+    this.#report({ type: "summary", summary: this.#summary() });
   }
 
   #tick(): void {
-    const phase = this.#phase();
-    if (performance.now() - this.#lastFrameAt < SUMMARY_INTERVAL) {
+    const now = performance.now();
+    if (this.#arrivedAt !== undefined && now - this.#arrivedAt < SUMMARY_INTERVAL) {
       this.#nacked = this.#figures.interests_nacked ?? 0;
     }
-    this.#travel.tick(performance.now());
-    this.#adaptPlayout(performance.now());
-    this.#watchOverload(performance.now());
-    this.#notice("publisher", this.#whyNothing(phase));
+    this.#travel.tick(now);
+    this.#adaptPlayout(now);
+    this.#watchOverload(now);
     this.#ticks += 1;
     if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
-      this.#summarise(phase);
+      this.#summarise();
     }
     const shown = this.#video.display.takeShown();
     if (shown.length > 0) {
@@ -590,31 +588,20 @@ export class Session {
     }
   }
 
-  /** Why nothing plays, if nobody else says it: one cause, one sentence. */
-  #whyNothing(phase: Phase): string {
-    const isRefused = (this.#notices.get("signer") ?? "") !== "";
-    if (isRefused || performance.now() - this.#linkSince <= SILENCE) {
-      return "";
-    }
-    if (phase === "joining") {
-      return `Nobody publishes ${this.#name} yet. Waiting…`;
-    }
-    if (phase !== "waiting") {
-      return "";
-    }
-    return whyWaiting(this.#figures, this.#nacked, this.#overload.level !== "none");
-  }
-
-  #summary(phase: Phase): Summary {
+  #summary(): Summary {
     const figures = this.#figures;
+    const now = performance.now();
     const ahead = clockAhead(figures);
     const shares = sharesOf(figures, this.#recent[0] ?? figures);
     const { display } = this.#video;
     const video = this.#video.summary();
-    const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
+    const streams = this.#catalogue?.streams ?? [];
+    const has = (kind: Stream): boolean => streams.some((stream) => stream.kind === kind);
+    const rungs = streams.find(({ kind }) => kind === "video")?.rungs ?? [];
     const { live } = this.#travel;
     return {
-      phase,
+      evidence: this.#evidence(now),
+      kinds: { video: has("video"), audio: has("audio"), data: has("data") },
       position: this.#position(figures),
       transport: this.#links.link?.transport ?? null,
       latency: live ? corrected(display.latency.spread(), ahead) : null,
@@ -625,7 +612,7 @@ export class Session {
       buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
       playout: { target: this.#playout.current, needed: this.#playout.needed, isCapped: this.#playout.isCapped },
-      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(performance.now()) },
+      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(now) },
       reorder: figures.reorder_ms ?? 0,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,
@@ -670,35 +657,26 @@ export class Session {
     this.#report({ type: "step", at: performance.timeOrigin + performance.now(), text });
   }
 
-  /** Says it once. */
-  #notice(topic: NoticeTopic, text: string, forget?: string): void {
-    if ((this.#notices.get(topic) ?? "") !== text) {
-      this.#notices.set(topic, text);
-      this.#report({ type: "notice", topic, text, ...(forget === undefined ? {} : { forget }) });
+  #fact(facts: Partial<Facts>): void {
+    const now = { ...this.#facts, ...facts };
+    if (JSON.stringify(now) !== JSON.stringify(this.#facts)) {
+      this.#facts = now;
+      this.#report({ type: "facts", facts });
     }
   }
 }
 
-/** Asks until the server answers or nobody wants it: the page may be open before the server is back. */
+/** Requests the description until the server answers or nobody wants it: the page may be open before the server is back. */
 async function firstNode(start: Start, report: (report: Report) => void, signal: AbortSignal): Promise<NodeInfo | undefined> {
-  for (let told = false; !signal.aborted; told = true) {
+  while (!signal.aborted) {
     try {
       const node = await fetchNode(start.base);
-      report({ type: "notice", topic: "transport", text: "" });
+      report({ type: "facts", facts: { server: "answers" } });
       return node;
     } catch {
-      if (!told) {
-        report({ type: "notice", topic: "transport", text: noAnswer(new URL(start.base).origin, start.origin) });
-      }
+      report({ type: "facts", facts: { server: "silent" } });
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
   return undefined;
-}
-
-/** Why a server does not answer. Browsers do not tell a page of another site whether it was refused or nobody is there. */
-function noAnswer(server: string, page: string): string {
-  return server === page
-    ? "The server does not answer. Trying again…"
-    : `${server} does not answer, or does not let pages of ${page} use it: its operator has to add "${page}" to allow-origins in [web] of its configuration file. Trying again…`;
 }

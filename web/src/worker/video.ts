@@ -170,6 +170,12 @@ export class Video {
     }
   }
 
+  /** Time between two pictures of the rung, in milliseconds. */
+  get interval(): number {
+    const { num, den } = this.#host.rung(this.#rung)?.rate ?? { num: 0, den: 1 };
+    return num > 0 ? (1_000 * den) / num : 0;
+  }
+
   /** How long what is here would last, in milliseconds. */
   get buffered(): number {
     return Math.max(0, this.#newestDueAt - performance.now());

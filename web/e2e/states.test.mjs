@@ -45,7 +45,7 @@ const playing = (player) => player.untilStats("pictures", ({ video, state }) => 
 /** Waits for a state, and looks at it on each screen and in both views. */
 async function look(player, kind, badge, sentence) {
   const { page } = player;
-  await player.untilStats(kind, ({ state }) => state.kind === kind);
+  await page.waitForFunction((kind) => globalThis.namecast?.state().kind === kind, kind, { timeout: TIMEOUT });
   await assertSaid(player, kind, badge, sentence);
   for (const [width, height] of SIZES) {
     await page.setViewportSize({ width, height });
@@ -64,7 +64,22 @@ async function look(player, kind, badge, sentence) {
 
 /** Fails unless the badge and the sentence are as they should be, the sentence in one place, which is not over a picture that plays. */
 async function assertSaid(player, kind, badge, sentence) {
-  const said = await player.page.evaluate(() => {
+  // The cover fades.
+  let said = await placeOf(player.page);
+  for (let looks = 0; looks < 40 && said.over !== said.covers; looks += 1) {
+    await player.page.waitForTimeout(50);
+    said = await placeOf(player.page);
+  }
+  assert.equal(said.kind, kind);
+  assert.match(said.badge, badge);
+  assert.match(said.sentence, sentence);
+  assert.deepEqual([said.over, said.below], [said.covers, !said.covers], `${kind}: one sentence in one place`);
+  assert.ok(!(said.isPlaying && said.over), `${kind}: nothing covers the picture`);
+}
+
+/** Returns badge and sentence, and where that is seen. */
+function placeOf(page) {
+  return page.evaluate(() => {
     const host = document.getElementById("player");
     const { kind, covers, isPlaying, sentence } = globalThis.namecast.state();
     const shown = (element) => element.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && element.textContent.includes(sentence);
@@ -72,11 +87,6 @@ async function assertSaid(player, kind, badge, sentence) {
     const about = document.getElementById("about");
     return { kind, covers, isPlaying, sentence, badge: document.getElementById("phase").textContent, over: shown(cover), below: shown(about) };
   });
-  assert.equal(said.kind, kind);
-  assert.match(said.badge, badge);
-  assert.match(said.sentence, sentence);
-  assert.deepEqual([said.over, said.below], [said.covers, !said.covers], `${kind}: one sentence in one place`);
-  assert.ok(!(said.isPlaying && said.over), `${kind}: nothing covers the picture`);
 }
 
 /** Opens the page, runs `body` with it, and closes it. */
@@ -158,7 +168,7 @@ describe("the page says what it does", () => {
 
   test("a refused key", () =>
     withPage(`?name=/show&key=${"00".repeat(32)}`, async (player) => {
-      await look(player, "refused", /^Refused$/, /^Not shown: another key than the one in this link signs \/show\. Ask the sender for a new link\.$/);
+      await look(player, "refused", /^Refused$/, /^\/show carries the signature of another key than this link names\. Ask the sender for a new link\.$/);
       assert.deepEqual(await player.shown(), []);
     }));
 

@@ -30,7 +30,7 @@ export interface PlayerState {
 }
 
 /**
- * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`.
+ * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`, `background`.
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
@@ -42,6 +42,8 @@ export declare class NamecastPlayer extends HTMLElement {
   autoplay: boolean;
   controls: boolean;
   muted: boolean;
+  /** Whether the picture is received where nobody sees it, too. */
+  background: boolean;
   /** 0 to 1. */
   volume: number;
   /** Seconds since `getStartDate()`. */

@@ -141,7 +141,7 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
   ],
   ["pictures that the page does not present", situation({ presented: 5_000 }), "interrupted", "Waiting", "The picture is incomplete. Playback resumes at the next complete one."],
   ["a publisher that pauses", situation({ summary: summary({ evidence: STOPPED }) }), "interrupted", "Waiting", "The publisher of /cam answers, but sends no new picture."],
-  ["hidden", situation({ isSeen: false }), "hidden", "Hidden", "Nobody sees the picture, so the player does not decode it."],
+  ["hidden", situation({ isSeen: false }), "hidden", "Hidden", "Nobody sees the picture, so the player does not receive it."],
   ["paused", situation({ paused: true }), "paused", "Paused", "Paused. The player receives nothing."],
   ["paused without a connection", situation({ paused: true, facts: down("Connection lost.") }), "paused", "Paused", "Paused. The player receives nothing."],
   [
@@ -149,16 +149,16 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
     situation({ facts: { refusal: { ...REFUSAL, why: "pinned" } }, summary: summary({ evidence: { shown: null, arrived: null } }) }),
     "refused",
     "Refused",
-    "Not shown: another key than the one in this link signs /cam. Ask the sender for a new link.",
+    "/cam carries the signature of another key than this link names. Ask the sender for a new link.",
   ],
   [
     "another key than the remembered one",
     situation({ facts: { refusal: { ...REFUSAL, why: "changed" } } }),
     "refused",
     "Refused",
-    "Not shown: another key than the one remembered on 2026-05-01 signs /cam. If the publisher has a new key, forget the old one.",
+    "/cam carries the signature of another key than the one remembered on 2026-05-01. If the publisher has a new key, forget the old one.",
   ],
-  ["an untrusted key", situation({ facts: { refusal: { ...REFUSAL, why: "untrusted" } } }), "refused", "Refused", "Not shown: /cam/KEY/1 signs the stream, and its key was refused: unknown root."],
+  ["an untrusted key", situation({ facts: { refusal: { ...REFUSAL, why: "untrusted" } } }), "refused", "Refused", "/cam carries the signature of /cam/KEY/1, which was refused: unknown root."],
   ["sound only", situation({ muted: false, summary: summary({ kinds: { video: false }, rung: null, rungs: [], evidence: { shown: null, heard: 200 } }) }), "live", "Live", "Live · sound only"],
   [
     "sound only, muted",

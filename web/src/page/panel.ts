@@ -129,6 +129,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["Playout delay", playoutText(summary), "The chosen delay, or more where 95 % of the pictures and sound of the last 10 s needed more to be decoded in time", summary.playout.isCapped ? "warn" : ""],
     ["Machine", overloadText(summary), "Whether this machine has time for what it plays, and by how much the player woke up late in the last second", summary.overload.level === "none" ? "" : "warn"],
     ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were not shown, as a newer one was due"],
+    ["Left out", count(video.skipped), "Frames since the page was opened that were left out, as this machine had no time", video.skipped > 0 ? "warn" : ""],
     ["Freezes", count(video.freezes), "Gaps of more than 200 ms between two frames shown, since the page was opened", video.freezes > 0 ? "warn" : ""],
     ["Decoder errors", count(video.decoderErrors), "Times that the browser's decoder failed and was replaced", video.decoderErrors > 0 ? "warn" : ""],
     ["Sound", sound[audio.state] + offset, "Whether sound plays, and by how much it is heard after its picture"],
@@ -141,7 +142,7 @@ function playoutText({ playout }: Summary): string {
 }
 
 function overloadText({ overload }: Summary): string {
-  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality" };
+  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality", rate: "busy: fewer pictures", picture: "busy: key frames only" };
   return `${words[overload.level]}, ${milliseconds(overload.delay)} late`;
 }
 

@@ -37,7 +37,7 @@ const SENTENCE_SPAN = 3_000;
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
 export class NamecastPlayer extends HTMLElement {
-  static readonly observedAttributes = ["src", "controls", "muted"];
+  static readonly observedAttributes = ["src", "controls", "muted", "background"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
@@ -84,7 +84,14 @@ export class NamecastPlayer extends HTMLElement {
   #hasControls = false;
   #hasCaptions = false;
   #showsCaptions = true;
+  /** Whether a part of the element is on the screen, as far as it is known. */
+  #isOnScreen = true;
+  #isShownVisible: boolean | undefined;
   readonly #visibility = (): void => this.#showVisibility();
+  readonly #scrolling = new IntersectionObserver((entries) => {
+    this.#isOnScreen = entries.at(-1)?.isIntersecting ?? true;
+    this.#showVisibility();
+  });
 
   constructor() {
     super();
@@ -122,6 +129,7 @@ export class NamecastPlayer extends HTMLElement {
 
   connectedCallback(): void {
     document.addEventListener("visibilitychange", this.#visibility);
+    this.#scrolling.observe(this);
     this.#showStart();
     if (this.autoplay && this.#base !== undefined) {
       void this.play().catch(() => undefined);
@@ -131,6 +139,8 @@ export class NamecastPlayer extends HTMLElement {
 
   disconnectedCallback(): void {
     document.removeEventListener("visibilitychange", this.#visibility);
+    this.#scrolling.disconnect();
+    this.#isOnScreen = true;
     this.#unload();
   }
 
@@ -139,6 +149,8 @@ export class NamecastPlayer extends HTMLElement {
       this.#muted = value !== null;
     } else if (name === "controls") {
       this.#wantControls();
+    } else if (name === "background") {
+      this.#showVisibility();
     } else if (old !== value) {
       this.#load(value);
     }
@@ -167,6 +179,15 @@ export class NamecastPlayer extends HTMLElement {
 
   set controls(controls: boolean) {
     this.toggleAttribute("controls", controls);
+  }
+
+  /** Whether the picture is decoded where nobody sees it, too. */
+  get background(): boolean {
+    return this.hasAttribute("background");
+  }
+
+  set background(background: boolean) {
+    this.toggleAttribute("background", background);
   }
 
   get paused(): boolean {
@@ -478,6 +499,7 @@ export class NamecastPlayer extends HTMLElement {
       openedAt: this.openedAt,
       visible: this.#isVisible(),
     };
+    this.#isShownVisible = start.visible;
     worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
     if (this.#paused) {
@@ -696,11 +718,16 @@ export class NamecastPlayer extends HTMLElement {
   }
 
   #isVisible(): boolean {
-    return !document.hidden || this.#pip.isOpen;
+    return this.background || this.#pip.isOpen || (!document.hidden && this.#isOnScreen);
   }
 
   #showVisibility(): void {
-    this.send({ type: "visible", visible: this.#isVisible() });
+    const visible = this.#isVisible();
+    if (visible === this.#isShownVisible) {
+      return;
+    }
+    this.#isShownVisible = visible;
+    this.send({ type: "visible", visible });
     this.#presented.at = performance.now();
     this.#refresh();
   }

@@ -136,11 +136,11 @@ function blocked({ lack, facts, name, segments }: Situation): PlayerState | unde
 function refusalSentence(name: string, { why, signer, verdict, since }: SignerRefusal): string {
   switch (why) {
     case "changed":
-      return `Not shown: another key than the one remembered on ${since} signs ${name}. If the publisher has a new key, forget the old one.`;
+      return `${name} carries the signature of another key than the one remembered on ${since}. If the publisher has a new key, forget the old one.`;
     case "pinned":
-      return `Not shown: another key than the one in this link signs ${name}. Ask the sender for a new link.`;
+      return `${name} carries the signature of another key than this link names. Ask the sender for a new link.`;
     case "untrusted":
-      return `Not shown: ${signer} signs the stream, and its key was ${verdict}.`;
+      return `${name} carries the signature of ${signer}, which was ${verdict}.`;
   }
 }
 
@@ -150,7 +150,7 @@ function resting({ paused, hasBegun, isSeen, segments, summary }: Situation): Pl
     return hasBegun ? make("paused", "Paused", "idle", "Paused. The player receives nothing.") : make("ready", "Ready", "idle", "Press play to watch.");
   }
   if (!isSeen && segments === null && summary !== undefined) {
-    return make("hidden", "Hidden", "idle", "Nobody sees the picture, so the player does not decode it.");
+    return make("hidden", "Hidden", "idle", "Nobody sees the picture, so the player does not receive it.");
   }
   return undefined;
 }

@@ -11,7 +11,7 @@ export const STYLE = `
   :host(:not([data-covered])) #waiting { opacity: 0; visibility: hidden; }
   .spinner { width: 30px; height: 30px; border: 2.5px solid rgb(255 255 255 / 18%); border-top-color: #4fd1bd; border-radius: 50%; animation: turn 0.9s linear infinite; }
   :host(:not([data-waits])) .spinner { display: none; }
-  #sentence { max-width: 46ch; }
+  #sentence { max-width: 46ch; font-size: clamp(14px, 1.7cqi, 19px); }
   #action { min-height: 40px; padding: 0 16px; border: 1px solid rgb(255 255 255 / 45%); border-radius: 10px; background: #17201d; color: #fff; font: inherit; cursor: pointer; pointer-events: auto; }
   #action:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }
   @keyframes turn { to { rotate: 1turn; } }

@@ -109,8 +109,8 @@ export interface PlayoutSummary {
 
 /** Whether this machine has time for what is played. */
 export interface OverloadSummary {
-  /** What is given up: the instruments' rate, then quality. */
-  level: "none" | "instruments" | "quality";
+  /** What is given up: the rate of figures, quality, the rate of pictures, all but key frames. */
+  level: "none" | "instruments" | "quality" | "rate" | "picture";
   /** Mean time by which the worker woke up late in the last second, in milliseconds. */
   delay: number;
 }
@@ -158,6 +158,8 @@ export interface VideoCounts {
   late: number;
   /** Due at the same moment as a newer one. */
   overtaken: number;
+  /** Left out, as this machine has no time for them. */
+  skipped: number;
   /** Not given to the decoder, as what they need is missing. */
   undecodable: number;
   decoderErrors: number;

@@ -57,7 +57,9 @@ export class Display {
   readonly latency = new Meter(300);
   readonly lateness = new Meter(MAX_MEASURED);
   readonly stages: StageTimes[] = [];
-  readonly counts = { shown: 0, late: 0, freezes: 0, longestGap: 0 };
+  readonly counts = { shown: 0, late: 0, skipped: 0, freezes: 0, longestGap: 0 };
+  /** Least time between two pictures, in milliseconds. */
+  minInterval = 0;
 
   constructor(screen: Screen, host: DisplayHost) {
     this.#screen = screen;
@@ -101,6 +103,9 @@ export class Display {
       if (frame.image.timestamp <= this.#lastShown || this.#isCatchingUp(frame)) {
         // What was old already when it came was only needed to decode the next.
         this.counts.late += frame.cameLate ? 0 : 1;
+        frame.close();
+      } else if (this.#shownAt !== undefined && performance.now() - this.#shownAt < this.minInterval - EARLY) {
+        this.counts.skipped += 1;
         frame.close();
       } else {
         this.#draw(frame);

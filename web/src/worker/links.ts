@@ -9,6 +9,8 @@ export interface LinksHost {
   up(link: Link, node: NodeInfo): void;
   down(reason: string): void;
   frame(octets: Uint8Array<ArrayBuffer>): void;
+  /** The browser dropped packets that had arrived, as nobody read them in time. */
+  dropped?(): void;
   /** Something worth telling about which transport is used and why. */
   step(text: string): void;
 }
@@ -44,6 +46,8 @@ export class Links {
   #sentSince = false;
   #askedAt = 0;
   #asking = false;
+  /** Packets of this connection that the browser dropped. */
+  #dropped = 0;
   #connecting = false;
   #closed = false;
   #hash = "";
@@ -101,8 +105,9 @@ export class Links {
     }
   }
 
-  /** To be called about once a second: notices a transport that is up but dead. */
+  /** To be called about once a second: notices a transport that is up but dead, and packets that were dropped here. */
   async watch(): Promise<void> {
+    void this.#countDrops();
     const silence = performance.now() - this.#heardAt;
     if (this.#link === undefined || !this.#sentSince || silence < SILENCE_ASK || this.#asking) {
       return;
@@ -125,6 +130,17 @@ export class Links {
       }
     } finally {
       this.#asking = false;
+    }
+  }
+
+  async #countDrops(): Promise<void> {
+    const link = this.#link;
+    const dropped = await link?.dropped?.().catch(() => 0);
+    if (link !== undefined && link === this.#link && dropped !== undefined) {
+      if (dropped > this.#dropped) {
+        this.#host.dropped?.();
+      }
+      this.#dropped = dropped;
     }
   }
 
@@ -156,6 +172,7 @@ export class Links {
       }
       this.#hash = hashOf(node);
       this.#link = link;
+      this.#dropped = 0;
       this.#pause = FIRST_PAUSE;
       this.#heardAt = performance.now();
       this.#sentSince = false;

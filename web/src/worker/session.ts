@@ -31,6 +31,18 @@ const RECENT = 40;
 const MAX_LAG = 300;
 /** Figures are made in every fourth interval only while the machine is busy. */
 const BUSY_INTERVALS = 4;
+/** Time between two pictures while the machine has no time for more, in milliseconds. */
+const BUSY_PICTURE_INTERVAL = 100;
+/** Longest time between two key frames that counts as playing while nothing else is decoded, in milliseconds. */
+const KEY_FRAME_INTERVAL = 2_000;
+/** What people read in the log. */
+const OVERLOAD_STEPS = {
+  none: "This machine has time again",
+  instruments: "This machine is busy: fewer figures",
+  quality: "This machine is busy: lowest quality",
+  rate: "This machine is busy: ten pictures a second",
+  picture: "This machine is busy: key frames only",
+};
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
@@ -84,6 +96,9 @@ export class Session {
   #nacked = 0;
   /** Whether the stream is published as segments. */
   #isPackage = false;
+  /** Whether a person can see the picture, and whether sound is played. */
+  #isSeen: boolean;
+  #hasSound = false;
   /** Since when a picture is due: the connection is up, or the picture was requested again. */
   #soughtAt = performance.now();
   #firstFrame: number | null = null;
@@ -96,6 +111,7 @@ export class Session {
 
   private constructor({ start, screen, report }: Opening, node: NodeInfo, core: Core, links: Links) {
     this.#start = start;
+    this.#isSeen = start.visible;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
@@ -120,6 +136,7 @@ export class Session {
     });
     this.#audio = new Audio({ ...this.#decoderHost("audio"), heard: () => (this.#heardAt = performance.now()), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = links;
+    this.#chooseStreams();
     report({ type: "name", name: this.#name });
     this.#publish(start.publishes);
     if (links.link !== undefined) {
@@ -148,6 +165,7 @@ export class Session {
         up: (link, node) => inside((it) => it.#linkUp(link, node)),
         down: (reason) => inside((it) => it.#linkDown(reason)),
         frame: (octets) => inside((it) => it.#handleFrame(octets)),
+        dropped: () => inside((it) => it.#overload.handleDrops(performance.now())),
         step: (text) => report({ type: "step", at: performance.timeOrigin + performance.now(), text }),
       },
       start.options.transport,
@@ -189,15 +207,17 @@ export class Session {
         this.#seek(command.number, command.to);
         break;
       case "visible":
-        this.#video.setVisible(command.visible);
-        this.#soughtAt = performance.now();
-        this.#playout.restart(performance.now());
+        this.#setSeen(command.visible);
         break;
       case "sound":
         this.#audio.start(command.port);
+        this.#hasSound = true;
+        this.#chooseStreams();
         break;
       case "soundOff":
         this.#audio.stop();
+        this.#hasSound = false;
+        this.#chooseStreams();
         break;
       case "publish":
         this.#publish(command.publishes);
@@ -228,10 +248,30 @@ export class Session {
       ...(options.streams === undefined ? {} : { streams: options.streams }),
       target_ms: this.#target,
       wall_at_zero_us: performance.timeOrigin * 1_000,
-      audio: true,
+      audio: false,
       ...(options.controller === undefined ? {} : { controller: options.controller }),
       seed: crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
     };
+  }
+
+  #setSeen(isSeen: boolean): void {
+    const now = performance.now();
+    this.#isSeen = isSeen;
+    this.#soughtAt = now;
+    this.#video.setVisible(isSeen);
+    this.#playout.restart(now);
+    if (isSeen && !this.#travel.live) {
+      // What was passed over meanwhile is needed to decode the next picture.
+      this.#tab.decoderError(STREAM_NUMBER.video, now);
+    }
+    this.#chooseStreams();
+    this.#summarise();
+  }
+
+  /** Requests what is seen and heard. In the past all is requested, as playback would start again with each change. */
+  #chooseStreams(): void {
+    const { live } = this.#travel;
+    this.#tab.setWanted(this.#isSeen || !live, this.#hasSound || !live, performance.now());
   }
 
   #publish(publishes: Publishes | undefined): void {
@@ -308,6 +348,10 @@ export class Session {
     this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
     this.#soughtAt = performance.now();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
+    // Interests that had no connection were refused here, by no node.
+    this.#summarise();
+    this.#nacked = this.#figures.interests_nacked ?? 0;
+    this.#summarise();
     this.#fact({ server: "answers", link: { isUp: true, lost: null } });
     this.#pump.soon();
   }
@@ -335,6 +379,10 @@ export class Session {
   }
 
   #handleWake(late: number): void {
+    if (!this.#isSeen) {
+      // Browsers let timers of hidden pages be late.
+      return;
+    }
     const now = performance.now();
     this.#overload.handleWake(now, late);
     this.#tab.setWakeDelay(this.#overload.wakeDelay(now));
@@ -345,14 +393,17 @@ export class Session {
     this.#overload.handleDecoder(this.#video.decoderAge(now));
     if (this.#overload.update(now)) {
       const { level } = this.#overload;
-      this.#step({ none: "This machine has time again", instruments: "This machine is busy: fewer figures", quality: "This machine is busy: lowest quality" }[level]);
+      this.#step(OVERLOAD_STEPS[level]);
+      this.#video.display.minInterval = level === "rate" || level === "picture" ? BUSY_PICTURE_INTERVAL : 0;
+      this.#video.keyFramesOnly = level === "picture";
       this.#chooseRung();
     }
   }
 
   /** What was asked for, unless that is left to the player and the machine has no time for more than the lowest. */
   #chooseRung(): void {
-    const isLow = this.#overload.level === "quality" && this.#wish === "auto";
+    const { level } = this.#overload;
+    const isLow = level !== "none" && level !== "instruments" && this.#wish === "auto";
     const rung = isLow ? "lowest" : this.#wish;
     if (rung !== this.#rungInUse) {
       this.#rungInUse = rung;
@@ -448,6 +499,7 @@ export class Session {
         break;
       default:
         this.#travel.handle(event, performance.now());
+        this.#chooseStreams();
         // Whoever moved the rewind bar waits for it.
         this.#summarise();
     }
@@ -556,7 +608,7 @@ export class Session {
       unanswered: this.#links.unanswered(now),
       settled: now - this.#soughtAt,
       refused: (this.#figures.interests_nacked ?? 0) - this.#nacked,
-      interval: this.#video.interval,
+      interval: this.#video.keyFramesOnly ? KEY_FRAME_INTERVAL : this.#video.interval,
       decoding: this.#video.decoderAge(now),
     };
   }
@@ -576,6 +628,9 @@ export class Session {
       this.#nacked = this.#figures.interests_nacked ?? 0;
     }
     this.#travel.tick(now);
+    if (!this.#isSeen) {
+      return;
+    }
     this.#adaptPlayout(now);
     this.#watchOverload(now);
     this.#ticks += 1;
@@ -637,7 +692,7 @@ export class Session {
       clockOffset: figures.clock_offset_ms ?? null,
       coreMemory: this.#core.memory(),
       video,
-      audio: this.#audio.summary(display.lateness.mean()),
+      audio: this.#audio.summary(display.lateness.mean(), has("audio")),
       consumer: figures as Record<string, unknown>,
     };
   }

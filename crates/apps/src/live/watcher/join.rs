@@ -16,8 +16,9 @@ use namecast_stream::{Catalogue, Metadata, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
+use super::config::RungChoice;
 use super::output::{Event, RejoinReason, Watched};
-use super::stream::{self, LinedUp};
+use super::stream::{self, LinedUp, Pulled};
 use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
@@ -189,6 +190,7 @@ impl Watcher {
         self.authority.forget();
         self.catalogues.forget();
         self.streams.end();
+        self.resting.clear();
     }
 
     /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
@@ -316,31 +318,89 @@ impl Watcher {
             }
         }
         for (kind, choice) in self.config.wanted() {
-            let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
-            let Some((info, rung)) =
-                info.and_then(|info| Some((info, stream::choose(info, &choice)?)))
-            else {
-                self.outbox.event(Event::NoSuchStream { stream: kind });
-                continue;
-            };
-            let client = self.uplink.new_client();
-            let mut pulled = self.factory(now).pull(now, info, rung, client);
-            let began_at = Timestamp::from_micros(catalogue.version);
-            let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
-            pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
-            if let Some(at) = before.iter().position(|old| old.kind == kind) {
-                pulled.inherit(before.swap_remove(at));
+            let place = before.iter().position(|old| old.kind == kind);
+            let before = place.map(|at| before.swap_remove(at));
+            match self.pull(now, (&name, &catalogue), (kind, choice), before) {
+                Some(pulled) => self.streams.push(pulled),
+                None => self.outbox.event(Event::NoSuchStream { stream: kind }),
             }
-            let shown = self.sessions.shown_before(now, &name, kind);
-            pulled.begin_after(shown, self.sessions.fresh_until(now));
-            if pulled.had_frame {
-                self.outbox.push(Watched::gap(kind));
-            }
-            self.streams.push(pulled);
         }
+        self.resting.clear();
         self.catalogues.install(name, catalogue);
         if self.authority.verifier().is_some() {
             self.announce();
+        }
+    }
+
+    /// Returns the catalogue's stream of a kind, which goes on where `before` ended; `None`: there is none.
+    fn pull(
+        &mut self,
+        now: Instant,
+        (name, catalogue): (&Name, &Catalogue),
+        (kind, choice): (StreamKind, RungChoice),
+        before: Option<Pulled>,
+    ) -> Option<Pulled> {
+        let info = catalogue.streams.iter().find(|it| it.kind == kind)?;
+        let rung = stream::choose(info, &choice)?;
+        let client = self.uplink.new_client();
+        let mut pulled = self.factory(now).pull(now, info, rung, client);
+        let began_at = Timestamp::from_micros(catalogue.version);
+        let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
+        pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
+        if let Some(before) = before {
+            pulled.inherit(before);
+        }
+        let shown = self.sessions.shown_before(now, name, kind);
+        pulled.begin_after(shown, self.sessions.fresh_until(now));
+        if pulled.had_frame {
+            self.outbox.push(Watched::gap(kind));
+        }
+        Some(pulled)
+    }
+
+    /// Chooses whether video and audio are pulled. A stream that is left out costs no requests; one that comes back starts at its
+    /// newest key sample. In the past playback starts again at its time.
+    pub fn set_wanted(&mut self, now: Instant, video: bool, audio: bool) {
+        if (self.config.video, self.config.audio) == (video, audio) {
+            return;
+        }
+        (self.config.video, self.config.audio) = (video, audio);
+        self.travel.seek_again(now);
+        let wanted: Vec<_> = self.config.wanted().collect();
+        let is_wanted = |kind| wanted.iter().any(|(it, _)| *it == kind);
+        let ended = self.streams.end_if(|kind| !is_wanted(kind));
+        self.resting.extend(ended);
+        let known = self.catalogues.name().cloned();
+        let known = known.zip(self.catalogues.current().cloned());
+        if let Some((name, catalogue)) = known {
+            for (kind, choice) in wanted {
+                if self.streams.get(kind).is_none() {
+                    self.resume(now, (&name, &catalogue), (kind, choice));
+                }
+            }
+            self.streams.forget_starvation();
+            self.probe(now);
+        }
+        self.settle(now);
+    }
+
+    /// Pulls a stream again that was left out.
+    fn resume(
+        &mut self,
+        now: Instant,
+        catalogue: (&Name, &Catalogue),
+        (kind, choice): (StreamKind, RungChoice),
+    ) {
+        let place = self.resting.iter().position(|it| it.kind == kind);
+        let before = place.map(|at| self.resting.swap_remove(at));
+        let shown = before.as_ref().and_then(|it| it.shown);
+        if let Some(mut pulled) = self.pull(now, catalogue, (kind, choice), before) {
+            pulled.begin_after(shown, None);
+            if kind == StreamKind::Video {
+                self.streams.push_front(pulled);
+            } else {
+                self.streams.push(pulled);
+            }
         }
     }
 

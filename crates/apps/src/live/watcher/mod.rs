@@ -68,6 +68,8 @@ pub struct Watcher {
     authority: Authority<Heard>,
     catalogues: Catalogues,
     streams: Streams,
+    /// Streams of the catalogue that are not wanted at the moment, one of a kind.
+    resting: Vec<stream::Pulled>,
     /// Everything that is requested over the path.
     uplink: Uplink,
     /// What requests packets to find out what the path carries.
@@ -99,6 +101,7 @@ impl Watcher {
             authority: Authority::new(uplink.new_client().object(0)),
             catalogues: Catalogues::new(uplink.new_client()),
             streams: Streams::default(),
+            resting: Vec::new(),
             travel: seek::Travel::new(config.from, uplink.new_client()),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, uplink.new_client().object(0)),

@@ -39,7 +39,7 @@ after(async () => {
 async function traffic() {
   const { node: status } = await (await fetch(`${node.url}status.json`)).json();
   const faces = status.faces.filter(({ remote }) => /^(wss?|webtransport|quic|https?):/.test(remote));
-  return faces.reduce((sum, { incoming, outgoing }) => sum + incoming.bytes + outgoing.bytes, 0);
+  return faces.reduce((sum, { incoming, outgoing }) => sum + incoming.octets + outgoing.octets, 0);
 }
 
 /** Receives for `SPAN`. Returns bit/s, and cores that the browser took. */

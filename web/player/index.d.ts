@@ -34,7 +34,7 @@ export interface PlayerState {
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
- * and of its own `qualitychange`, `captionschange` and `statechange`.
+ * and of its own `qualitychange`, `latencychange`, `captionschange` and `statechange`.
  */
 export declare class NamecastPlayer extends HTMLElement {
   /** Address of the node's page with the name and key of the stream: `https://node.example/?name=/show&key=…`. */
@@ -61,6 +61,8 @@ export declare class NamecastPlayer extends HTMLElement {
   readonly qualities: Quality[];
   /** A name of `qualities`, `lowest`, `highest`, or `auto`: what the connection carries. */
   quality: string;
+  /** Playout target in milliseconds, 20 to 1000. */
+  target: number;
   /** Whether captions have come, and whether they are shown over the picture. */
   readonly hasCaptions: boolean;
   showsCaptions: boolean;

@@ -1,6 +1,8 @@
 import "./player/element.ts";
+import { handlePlayerKey, meansKey } from "./player/keys.ts";
+import { DEFAULT_TARGET } from "./player/latencies.ts";
 import { browserStore } from "./player/known-keys.ts";
-import { clampTarget, readOptions, withOption } from "./player/options.ts";
+import { readOptions, withOption } from "./player/options.ts";
 import type { PackageFigures } from "./player/package-player.ts";
 import type { Sound } from "./player/sound.ts";
 import type { PlayerState } from "./player/state.ts";
@@ -78,6 +80,7 @@ class Page {
   constructor() {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
     this.#player.addEventListener("statechange", () => this.#showState());
+    this.#player.addEventListener("latencychange", () => this.#keepTarget());
     this.#player.openedAt = performance.timeOrigin;
     const { early } = window;
     if (early !== undefined) {
@@ -169,6 +172,15 @@ class Page {
     }
   }
 
+  /** A reload or a copied address keeps the latency that was chosen. */
+  #keepTarget(): void {
+    const { target } = this.#player;
+    const chosen = new URLSearchParams(location.search).get("target");
+    if (chosen === null ? target !== DEFAULT_TARGET : chosen !== String(target)) {
+      history.replaceState(null, "", withOption(location.href, "target", String(target)));
+    }
+  }
+
   #showView(view: View): void {
     this.#view = view;
     document.body.dataset["view"] = view;
@@ -198,45 +210,22 @@ class Page {
       return;
     }
     const { Inspect } = await import("./page/inspect.ts");
-    this.#inspect ??= new Inspect(this.#player, this.#options);
+    this.#inspect ??= new Inspect(this.#player);
     const { summary } = this.#player;
     if (summary !== undefined) {
       this.#inspect.show(summary, this.#player.state);
     }
   }
 
-  #setTarget(milliseconds: number): void {
-    const target = clampTarget(milliseconds);
-    if (target !== undefined) {
-      this.#player.send({ type: "target", target });
-      history.replaceState(null, "", withOption(location.href, "target", String(target)));
-    }
-  }
-
   #handleKey(event: KeyboardEvent): void {
-    const writes = event.target instanceof HTMLSelectElement || (event.target instanceof HTMLInputElement && event.target.type === "text");
-    if (writes || event.ctrlKey || event.metaKey || event.altKey) {
+    if (!meansKey(event)) {
       return;
     }
-    // The player's own controls know these keys as well.
-    const isPlayers = event.target === this.#player;
+    if (handlePlayerKey(this.#player, event.key)) {
+      event.preventDefault();
+      return;
+    }
     switch (event.key.toLowerCase()) {
-      case "m":
-        this.#player.muted = isPlayers ? this.#player.muted : !this.#player.muted;
-        break;
-      case "f":
-        if (!isPlayers) {
-          void this.#toggleFullScreen();
-        }
-        break;
-      case "k":
-        if (!isPlayers) {
-          void this.#togglePlay();
-        }
-        break;
-      case "l":
-        this.#player.seek(null);
-        break;
       case "s":
         this.#share.toggle();
         break;
@@ -246,22 +235,6 @@ class Page {
       case "v":
         this.#showView(this.#view === "watch" ? "inspect" : "watch");
         break;
-    }
-  }
-
-  async #togglePlay(): Promise<void> {
-    if (this.#player.paused) {
-      await this.#player.play().catch(() => undefined);
-    } else {
-      this.#player.pause();
-    }
-  }
-
-  async #toggleFullScreen(): Promise<void> {
-    try {
-      await (document.fullscreenElement ? document.exitFullscreen() : this.#player.requestFullscreen());
-    } catch {
-      // The browser does not allow it here.
     }
   }
 
@@ -276,7 +249,7 @@ class Page {
       package: () => player.package.figures(),
       samples: this.#notes.received,
       send: (sample) => player.send({ type: "send", sample }),
-      setTarget: (milliseconds) => this.#setTarget(milliseconds),
+      setTarget: (milliseconds) => (player.target = milliseconds),
       seek: (to) => player.seek(to),
       fault: (fault) => player.send({ type: "fault", fault }),
     };

@@ -4,6 +4,7 @@ import type { Command } from "../shared/messages.ts";
 import { playlistOf, type FetchReport, type PackageInfo } from "../shared/package.ts";
 import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
 import { namedLoader } from "./named-loader.ts";
+import { qualitiesOf, type Quality } from "./qualities.ts";
 import type { SegmentsState } from "./state.ts";
 
 /** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
@@ -17,6 +18,8 @@ export interface PackageHost {
   readonly film: HTMLVideoElement;
   send(command: Command): void;
   step(text: string): void;
+  /** The qualities to choose from are known. */
+  qualities(): void;
 }
 
 /** Figures of a package, for people and tests. */
@@ -52,6 +55,7 @@ export class PackagePlayer {
   #stalls = 0;
   #switches: { at: number; height: number }[] = [];
   readonly #errors: Record<string, number> = {};
+  #quality = "auto";
   #failure: SegmentsState["failure"] = null;
   #time = { played: 0, since: performance.now() };
 
@@ -92,6 +96,22 @@ export class PackagePlayer {
   /** Whether something plays here, and not as frames. */
   get isOpen(): boolean {
     return this.#info !== undefined;
+  }
+
+  /** Qualities to choose from, highest first. */
+  qualities(): Quality[] {
+    const levels = this.#hls?.levels ?? [];
+    return qualitiesOf(levels.map(({ width, height, bitrate }, index) => ({ name: String(index), width, height, bitrate }))).toReversed();
+  }
+
+  /** Plays the quality of this name from the next segment on; `auto`: whichever the connection carries. */
+  choose(quality: string): void {
+    this.#quality = quality;
+    if (this.#hls !== undefined) {
+      const last = this.#hls.levels.length - 1;
+      const level = { auto: -1, lowest: 0, highest: last }[quality] ?? Number.parseInt(quality, 10);
+      this.#hls.nextLevel = level >= 0 && level <= last ? level : -1;
+    }
   }
 
   /** How it plays now. */
@@ -146,6 +166,10 @@ export class PackagePlayer {
     const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
     this.#hls = hls;
     hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
+    hls.on(Player.Events.MANIFEST_PARSED, () => {
+      this.choose(this.#quality);
+      this.#host.qualities();
+    });
     let hasBegun = false;
     hls.on(Player.Events.FRAG_BUFFERED, () => {
       this.#pause = FIRST_PAUSE;

@@ -15,6 +15,9 @@ export const STYLE = `
   #action { min-height: 40px; padding: 0 16px; border: 1px solid rgb(255 255 255 / 45%); border-radius: 10px; background: #17201d; color: #fff; font: inherit; cursor: pointer; pointer-events: auto; }
   #action:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }
   @keyframes turn { to { rotate: 1turn; } }
+  #sound-action { position: absolute; inset: auto 0 64px; z-index: 2; width: fit-content; min-height: 48px; margin-inline: auto; padding: 0 26px; border: 0; border-radius: 24px;
+    background: #fff; color: #10201c; font: 600 17px/1 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; cursor: pointer; }
+  #sound-action:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }
   #start { position: absolute; inset: 0; margin: auto; width: 68px; height: 68px; padding: 0; border: 0; border-radius: 50%; background: rgb(8 14 12 / 82%); color: #fff; cursor: pointer; z-index: 1; }
   #start svg { width: 34px; height: 34px; fill: currentColor; vertical-align: middle; }
   #start:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }

@@ -16,9 +16,8 @@ use namecast_stream::{Catalogue, Metadata, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::Watcher;
-use super::config::RungChoice;
 use super::output::{Event, RejoinReason, Watched};
-use super::stream::{self, LinedUp, Pulled};
+use super::stream::{self, LinedUp};
 use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
@@ -308,7 +307,7 @@ impl Watcher {
             self.outbox
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
-        let mut before = self.streams.end();
+        let before = self.streams.end();
         self.carry_out(now);
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
         self.uplink.handle_link_change();
@@ -317,13 +316,9 @@ impl Watcher {
                 self.sessions.leave(left, kind, shown);
             }
         }
-        for (kind, choice) in self.config.wanted() {
-            let place = before.iter().position(|old| old.kind == kind);
-            let before = place.map(|at| before.swap_remove(at));
-            match self.pull(now, (&name, &catalogue), (kind, choice), before) {
-                Some(pulled) => self.streams.push(pulled),
-                None => self.outbox.event(Event::NoSuchStream { stream: kind }),
-            }
+        self.resting.extend(before);
+        for kind in self.pull_wanted(now, &name, &catalogue) {
+            self.outbox.event(Event::NoSuchStream { stream: kind });
         }
         self.resting.clear();
         self.catalogues.install(name, catalogue);
@@ -332,30 +327,36 @@ impl Watcher {
         }
     }
 
-    /// Returns the catalogue's stream of a kind, which goes on where `before` ended; `None`: there is none.
-    fn pull(
-        &mut self,
-        now: Instant,
-        (name, catalogue): (&Name, &Catalogue),
-        (kind, choice): (StreamKind, RungChoice),
-        before: Option<Pulled>,
-    ) -> Option<Pulled> {
-        let info = catalogue.streams.iter().find(|it| it.kind == kind)?;
-        let rung = stream::choose(info, &choice)?;
-        let client = self.uplink.new_client();
-        let mut pulled = self.factory(now).pull(now, info, rung, client);
-        let began_at = Timestamp::from_micros(catalogue.version);
-        let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
-        pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
-        if let Some(before) = before {
-            pulled.inherit(before);
+    /// Pulls the wanted streams of `catalogue` that are not pulled. Returns the kinds that it does not list.
+    fn pull_wanted(&mut self, now: Instant, name: &Name, catalogue: &Catalogue) -> Vec<StreamKind> {
+        let mut missing = Vec::new();
+        for (kind, choice) in self.config.wanted() {
+            if self.streams.get(kind).is_some() {
+                continue;
+            }
+            let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
+            let Some((info, rung)) =
+                info.and_then(|info| Some((info, stream::choose(info, &choice)?)))
+            else {
+                missing.push(kind);
+                continue;
+            };
+            let client = self.uplink.new_client();
+            let mut pulled = self.factory(now).pull(now, info, rung, client);
+            let began_at = Timestamp::from_micros(catalogue.version);
+            let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
+            pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
+            if let Some(at) = self.resting.iter().position(|old| old.kind == kind) {
+                pulled.inherit(self.resting.swap_remove(at));
+            }
+            let shown = self.sessions.shown_before(now, name, kind);
+            pulled.begin_after(shown, self.sessions.fresh_until(now));
+            if pulled.had_frame {
+                self.outbox.push(Watched::gap(kind));
+            }
+            self.streams.push(pulled);
         }
-        let shown = self.sessions.shown_before(now, name, kind);
-        pulled.begin_after(shown, self.sessions.fresh_until(now));
-        if pulled.had_frame {
-            self.outbox.push(Watched::gap(kind));
-        }
-        Some(pulled)
+        missing
     }
 
     /// Chooses whether video and audio are pulled. A stream that is left out costs no requests; one that comes back starts at its
@@ -366,42 +367,19 @@ impl Watcher {
         }
         (self.config.video, self.config.audio) = (video, audio);
         self.travel.seek_again(now);
-        let wanted: Vec<_> = self.config.wanted().collect();
-        let is_wanted = |kind| wanted.iter().any(|(it, _)| *it == kind);
-        let ended = self.streams.end_if(|kind| !is_wanted(kind));
-        self.resting.extend(ended);
+        let wanted: Vec<_> = self.config.wanted().map(|(kind, _)| kind).collect();
+        let ended = self.streams.end_if(|kind| !wanted.contains(&kind));
         let known = self.catalogues.name().cloned();
-        let known = known.zip(self.catalogues.current().cloned());
-        if let Some((name, catalogue)) = known {
-            for (kind, choice) in wanted {
-                if self.streams.get(kind).is_none() {
-                    self.resume(now, (&name, &catalogue), (kind, choice));
-                }
+        if let Some((name, catalogue)) = known.zip(self.catalogues.current().cloned()) {
+            for (kind, shown) in ended.iter().filter_map(|old| Some((old.kind, old.shown?))) {
+                self.sessions.leave(&name, kind, shown);
             }
+            self.resting.extend(ended);
+            self.pull_wanted(now, &name, &catalogue);
             self.streams.forget_starvation();
             self.probe(now);
         }
         self.settle(now);
-    }
-
-    /// Pulls a stream again that was left out.
-    fn resume(
-        &mut self,
-        now: Instant,
-        catalogue: (&Name, &Catalogue),
-        (kind, choice): (StreamKind, RungChoice),
-    ) {
-        let place = self.resting.iter().position(|it| it.kind == kind);
-        let before = place.map(|at| self.resting.swap_remove(at));
-        let shown = before.as_ref().and_then(|it| it.shown);
-        if let Some(mut pulled) = self.pull(now, catalogue, (kind, choice), before) {
-            pulled.begin_after(shown, None);
-            if kind == StreamKind::Video {
-                self.streams.push_front(pulled);
-            } else {
-                self.streams.push(pulled);
-            }
-        }
     }
 
     /// Tells of the catalogue, which is verified by now.

@@ -324,7 +324,15 @@ impl Watcher {
         for rung in switched {
             self.outbox.event(Event::SwitchedRung { rung });
         }
-        self.watch_rungs(now);
+        // Prepares the change to rungs that suit the way better.
+        for at in 0..self.streams.len() {
+            let pulled = self.streams.at(at);
+            if !pulled.is_steered()
+                && let Some(rung) = pulled.watch_rung(now)
+            {
+                self.prepare_rung(now, at, &rung);
+            }
+        }
         match self.streams.check_starvation(now) {
             Some(true) => {
                 self.outbox.event(Event::Starved);
@@ -347,19 +355,6 @@ impl Watcher {
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
             self.outbox.event(Event::Liveness(liveness));
-        }
-    }
-
-    /// Prepares the change to rungs that suit the way better.
-    fn watch_rungs(&mut self, now: Instant) {
-        for at in 0..self.streams.len() {
-            let pulled = self.streams.at(at);
-            if pulled.is_steered() {
-                continue;
-            }
-            if let Some(rung) = pulled.watch_rung(now) {
-                self.prepare_rung(now, at, &rung);
-            }
         }
     }
 

@@ -78,14 +78,14 @@ impl Streams {
         self.pulled.insert(place, pulled);
     }
 
-    /// Adds a stream.
+    /// Adds a stream; video goes before the others, which follow it.
     pub(super) fn push(&mut self, pulled: Pulled) {
-        self.pulled.push(pulled);
-    }
-
-    /// Adds a stream before all others.
-    pub(super) fn push_front(&mut self, pulled: Pulled) {
-        self.pulled.insert(0, pulled);
+        let place = if pulled.kind == StreamKind::Video {
+            0
+        } else {
+            self.pulled.len()
+        };
+        self.pulled.insert(place, pulled);
     }
 
     /// Pulls no stream any more. Returns those that were pulled.

@@ -87,7 +87,7 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
   ["live", situation(), "live", "Live", "Live · 720p"],
   ["live, not confirmed", situation({ summary: summary({ liveness: "unconfirmed" }) }), "unconfirmed", "Not confirmed", "The publisher does not confirm that this is live · 720p"],
   ["recorded", situation({ summary: summary({ liveness: "recorded", recordedFrom: NOW }) }), "recorded", "Recorded", `Recorded ${timeOfDay(NOW)} · 720p`],
-  ["the past", situation({ summary: summary({ position: { live: false, shown: NOW - 75_000 } }) }), "past", "1:15 behind live", "1:15 behind live · 720p"],
+  ["the past", situation({ summary: summary({ position: { live: false, shown: NOW - 75_000 } }) }), "past", "1:15 behind", "1:15 behind live · 720p"],
   ["seeking", situation({ summary: summary({ position: { seeking: NOW - 60_000 } }) }), "seeking", "Seeking", `Going to ${timeOfDay(NOW - 60_000)}…`],
   ["killed", situation({ summary: summary({ evidence: { ...STOPPED, refused: 3 } }) }), "gone", "Offline", "The publisher of /cam is offline. Playback resumes when it returns."],
   ["killed long ago", situation({ summary: summary({ liveness: "unconfirmed", evidence: STOPPED }) }), "gone", "Offline", "The publisher of /cam is offline. Playback resumes when it returns."],
@@ -189,7 +189,7 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
     "an archive that is gone",
     situation({ summary: summary({ position: { live: false, shown: NOW - 75_000 } }), facts: { missed: { to: NOW, since: null, answered: false } } }),
     "past",
-    "1:15 behind live",
+    "1:15 behind",
     "No archive answers. Playback stays where it was.",
   ],
 ];

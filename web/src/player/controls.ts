@@ -62,8 +62,8 @@ const STYLE = `
   ${TAG}:not([breakpointsm]) :is(#quality, #latency) { max-width: 5.4em; }
   ${TAG}:not([breakpointsm]) :is(#quality, #latency, #captions-button) { margin: 0; }
   ${TAG}:not([breakpointmd]) .bar { flex-wrap: wrap; }
-  ${TAG}:not([breakpointmd]) .bar > media-time-range { order: -2; flex: 1 1 60%; height: 34px; }
-  ${TAG}:not([breakpointmd]) .bar > #wall { order: -1; }
+  ${TAG}:not([breakpointmd]) .bar > media-time-range { order: -2; flex: 1 1 calc(100% - 100px); min-height: 0; height: 30px; }
+  ${TAG}:not([breakpointmd]) .bar > #wall { order: -1; flex: 0 0 76px; text-align: center; }
   ${TAG}:not([breakpointmd]) .bar > .space { display: block; }
   ${TAG}:not([breakpointmd])[mediatargetlivewindow="0"] .bar > media-time-range { display: none; }
   .bar > .space { display: none; }

@@ -230,8 +230,8 @@ function timed({ position, liveness, recordedFrom }: Summary, detail: string): P
     return make("seeking", "Seeking", "past", `Going to ${timeOfDay(position.seeking)}…`, rest);
   }
   if (!position.live) {
-    const behind = `${duration(position.now - (position.shown ?? position.now))} behind live`;
-    return make("past", behind, "past", parts(capital(behind), detail), rest);
+    const behind = `${duration(position.now - (position.shown ?? position.now))} behind`;
+    return make("past", behind, "past", parts(`${behind} live`, detail), rest);
   }
   switch (liveness) {
     case "live":
@@ -340,8 +340,4 @@ function lines(height: number): string {
 
 function parts(...texts: string[]): string {
   return texts.filter((text) => text !== "").join(" · ");
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }

@@ -87,6 +87,8 @@ class Page {
       this.#player.early = { ...early, node: early.node.then((answer) => readNode(answer, location.href)) };
     }
     this.#player.src = location.href;
+    // What a browser lacks is known before anybody listens.
+    this.#showState();
     window.namecast = this.#makeHandle();
     element("diagnostics").addEventListener("click", () => void this.#copyDiagnostics());
     element("theme").addEventListener("click", () => this.#theme.toggle());

@@ -78,6 +78,7 @@ class FakeTab implements TabPort {
   rendered(): void {}
   decoderError(): void {}
   setRung(): void {}
+  setWanted(): void {}
   seek(): void {}
   corrupt(): void {}
   free(): void {}

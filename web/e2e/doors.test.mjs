@@ -114,11 +114,10 @@ describe("a key that changed", () => {
       await publisher.end("SIGKILL");
       publisher = new Program(binary, ["publish", "/doors", "--input", "test", ...connect], other);
       await player.page.reload();
-      const refusal = player.page.locator('.notice[data-topic="signer"]');
-      await refusal.waitFor({ timeout: 60_000 });
-      assert.match(await refusal.textContent(), /signed by another key than the one remembered/);
+      await player.page.waitForFunction(() => globalThis.namecast?.state().kind === "refused", undefined, { timeout: 60_000 });
+      assert.match((await player.state()).sentence, /^\/doors carries the signature of another key than the one remembered on/);
       assert.deepEqual(await player.shown(), [], "nothing of it is shown");
-      await refusal.getByRole("button").click();
+      await player.page.getByRole("button", { name: "Forget the old key" }).click();
       const after = await player.untilStats("frames of the new key", ({ video }) => video.shown > 30);
       assert.notEqual(after.signer.digest, signer.digest);
     } finally {

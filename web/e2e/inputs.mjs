@@ -1,7 +1,7 @@
 // The page as a way out of scripts/inputs: opens the addresses that come by standard input, one JSON object a line, and prints the numbers of the
 // pictures that the page's decoder gives. Requests are {id, open: URL} and {id, close: true}; answers are {id, open: true} and
 // {id, pictures, shown, steps,
-// stats, notices, errors}.
+// stats, state, errors}.
 
 import { createInterface } from "node:readline";
 import { startBrowser, openPage } from "./lib/browser.mjs";
@@ -108,8 +108,8 @@ async function handle({ id, open: url, close, ...film }) {
     const player = open.get(id);
     open.delete(id);
     const pictures = await player.page.evaluate(() => globalThis.pictures);
-    const [shown, steps, stats, notices] = [await player.shown(), await player.steps(), await player.stats(), await player.notices()];
-    answer({ id, pictures, shown, steps, stats, notices, errors: player.errors });
+    const [shown, steps, stats, state] = [await player.shown(), await player.steps(), await player.stats(), await player.state()];
+    answer({ id, pictures, shown, steps, stats, state, errors: player.errors });
     await player.close();
   }
 }

@@ -56,14 +56,13 @@ async function open(url) {
           return found;
         }
         if (Date.now() > deadline) {
-          const notices = await page.locator("#notices").innerText();
-          throw new Error(`no ${what}: ${JSON.stringify(found)} ${notices}; publisher: ${publisher.printed}`);
+          const { sentence } = await page.evaluate(() => globalThis.namecast.state());
+          throw new Error(`no ${what}: ${JSON.stringify(found)} ${sentence}; publisher: ${publisher.printed}`);
         }
         await page.waitForTimeout(100);
       }
     },
     steps: () => page.evaluate(() => globalThis.namecast.steps.map(({ text }) => text)),
-    notices: () => page.locator("#notices").innerText(),
     /** Mean and spread of the luminance of the picture. */
     picture: () =>
       page.evaluate(() => {

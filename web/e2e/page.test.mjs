@@ -72,7 +72,7 @@ describe("the demo's page", () => {
       await assertVerified(player);
       assert.equal((await player.stats()).transport, "webtransport");
       assert.equal((await player.stats()).video.decoderErrors, 0);
-      assert.deepEqual(await player.notices(), []);
+      assert.match((await player.state()).sentence, /^Live · \d+p/);
     });
   });
 
@@ -145,10 +145,10 @@ describe("the demo's page", () => {
         const cutAt = Date.now();
         if (kind === "disconnect") {
           await player.untilStats("no transport", ({ transport }) => transport === null);
-          assert.ok((await player.notices()).some((notice) => notice.includes("Connecting again")), "it says so");
+          await player.untilStats("a sentence about it", ({ state }) => state.kind === "cut" && state.sentence.includes("Reconnecting"));
         }
         await player.untilCaptured(cutAt + 5_000);
-        await player.untilStats("live", ({ phase, transport }) => phase === "playing" && transport !== null);
+        await player.untilStats("live", ({ state, transport }) => state.kind === "live" && transport !== null);
         assertIncreasing((await player.samples()).map(({ time }) => time), "clock");
       });
     });
@@ -229,11 +229,11 @@ describe("the demo's page", () => {
       const rested = await player.stats();
       assert.equal(rested.video.shown, hidden.video.shown, "nothing is drawn while hidden");
       assert.equal(rested.video.queued, 0, "no decoded frame is held");
-      assert.ok(rested.video.received > hidden.video.received, "the stream is followed all the while");
+      assert.equal(rested.video.received, hidden.video.received, "nothing is received while hidden");
       const shownAt = Date.now();
       await player.page.bringToFront();
       await player.untilCaptured(shownAt - 1_000);
-      await player.untilStats("live", ({ phase }) => phase === "playing");
+      await player.untilStats("live", ({ state }) => state.kind === "live");
       assertIncreasing((await player.shown()).map(({ position }) => position), "position");
       await other.close();
     });
@@ -300,11 +300,13 @@ describe("the demo's page", () => {
   test("says one thing about one cause: a link with another key", async () => {
     const player = await openPage(browser, `${demo.url}?name=/demo&key=${"00".repeat(32)}`, { view: "watch" });
     try {
-      await player.page.waitForSelector('.notice[data-topic="signer"]');
-      // Long enough for whatever else might be said.
+      await player.page.waitForFunction(() => globalThis.namecast?.state().kind === "refused");
+      // Long enough for another state.
       await player.page.waitForTimeout(2_500);
-      assert.equal((await player.notices()).length, 1, `${await player.notices()}`);
-      assert.match((await player.notices())[0], /not signed by the key that this link names/);
+      const { kind, sentence } = await player.state();
+      assert.equal(kind, "refused");
+      assert.match(sentence, /^\/demo carries the signature of another key than this link names/);
+      assert.equal(await player.page.getByText(sentence).count(), 1, "one sentence in one place");
     } finally {
       await player.close();
     }
@@ -344,8 +346,9 @@ describe("the demo's page", () => {
     try {
       await player.page.addInitScript(() => delete globalThis.VideoDecoder);
       await player.page.goto(demo.url);
-      await player.page.waitForSelector(".notice");
-      assert.match((await player.notices())[0], /WebCodecs/);
+      await player.page.waitForFunction(() => globalThis.namecast?.state().kind === "unsupported");
+      assert.match((await player.state()).sentence, /WebCodecs/);
+      await player.page.getByText((await player.state()).sentence).waitFor();
     } finally {
       await player.close();
     }
@@ -465,8 +468,7 @@ describe("the rewind bar", () => {
     await withPage("", async (player) => {
       const before = await player.untilStats("frames", ({ video }) => video.shown > 30);
       await player.page.evaluate(() => globalThis.namecast.seek(Date.now() - 3_600_000));
-      await player.page.waitForSelector('.notice[data-topic="past"]');
-      assert.match((await player.notices())[0], /^Nothing is kept of .*: what is kept begins at .* Live goes on\.$/);
+      await player.untilStats("a reason", ({ state }) => /^The archive starts at .* Playback stays live\.$/.test(state.sentence));
       const after = await player.untilStats("more frames", ({ video }) => video.shown > before.video.shown + ENOUGH);
       assert.equal(after.position.live, true);
       assert.equal(after.consumer.rejoins, before.consumer.rejoins, "live was not left");
@@ -521,9 +523,8 @@ describe("a page on a forwarder", () => {
       await player.untilCaptured(killedAt);
       await player.jump(killedAt - 8_000);
       await archive.end("SIGKILL");
-      await player.page.waitForSelector('.notice[data-topic="past"]', { timeout: 30_000 });
-      assert.match(await player.page.textContent('.notice[data-topic="past"]'), /Live goes on\.$/);
-      await player.untilStats("live", ({ phase, position }) => phase === "playing" && position.live && position.now - position.shown < 2_000);
+      await player.untilStats("a reason", ({ state }) => state.sentence.startsWith("No archive answers."), 30_000);
+      await player.untilStats("live", ({ state, position }) => state.kind === "live" && position.live && position.now - position.shown < 2_000);
       assert.deepEqual(player.errors, []);
     } finally {
       await player.close();
@@ -545,15 +546,13 @@ describe("a page on a forwarder", () => {
       await player.page.evaluate(() => (globalThis.notReloaded = true));
       for (let round = 1; round <= 2; round += 1) {
         await publisher.end("SIGKILL");
-        await player.untilStats("waiting", ({ phase }) => phase === "waiting");
-        await player.page.waitForFunction(() => document.querySelector(".notice")?.textContent.includes("publisher is gone"));
+        await player.untilStats("offline", ({ state }) => state.kind === "gone" && state.sentence === "The publisher of /show is offline. Playback resumes when it returns.");
         const killedAt = Date.now();
         publisher = publish();
         await player.untilCaptured(killedAt);
-        await player.untilStats("live", ({ phase }) => phase === "playing");
+        await player.untilStats("live", ({ state }) => state.kind === "live");
       }
       assert.equal(await player.page.evaluate(() => globalThis.notReloaded), true);
-      assert.deepEqual(await player.notices(), []);
       const stats = await player.stats();
       assert.equal(stats.signer.digest, first.signer.digest, "the same key signs");
       assert.equal(stats.verificationFailures, 0);

@@ -107,7 +107,7 @@ test("a node that does not let the page in is named, with the option that would"
   const other = await serveFiles(unpacked.directory);
   const { page } = await openExample(browser, other, node);
   try {
-    const message = page.locator("namecast-player").first().locator("#message");
+    const message = page.locator("namecast-player").first().locator("#sentence");
     await message.filter({ hasText: `add "${other.origin}" to allow-origins in [web]` }).waitFor();
     assert.equal(await withPlayers(page, (players) => players[0].error.code), 2);
   } finally {

@@ -12,20 +12,29 @@ export interface Quality {
   label: string;
 }
 
-/** Detail of the event `notice`: a sentence for people, or an empty text where it is over. `preventDefault()` keeps it off the picture. */
-export interface Notice {
-  topic: string;
-  text: string;
-  /** The stream whose remembered key is in the way: `knownKeys.forget(name)` forgets it. */
-  forget: string | undefined;
+/** What the player does, for people: one badge and one sentence, made of what is shown, heard and measured. */
+export interface PlayerState {
+  /** One word, such as `live`, `paused`, `busy`, `cut`, `gone` or `refused`. */
+  kind: string;
+  badge: string;
+  /** How the badge looks. */
+  look: "live" | "past" | "wait" | "bad" | "idle";
+  /** Names the measured cause where something is wrong. */
+  sentence: string;
+  /** Whether picture, sound or data reaches a person. */
+  isPlaying: boolean;
+  /** Whether the sentence stands in place of the picture, as there is none. */
+  covers: boolean;
+  /** What a person can do about it: forget the remembered key, or allow sound. */
+  action: "forget" | "sound" | null;
 }
 
 /**
- * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`.
+ * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`, `background`.
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
- * and of its own `qualitychange`, `captionschange` and `notice`.
+ * and of its own `qualitychange`, `latencychange`, `captionschange` and `statechange`.
  */
 export declare class NamecastPlayer extends HTMLElement {
   /** Address of the node's page with the name and key of the stream: `https://node.example/?name=/show&key=…`. */
@@ -33,6 +42,8 @@ export declare class NamecastPlayer extends HTMLElement {
   autoplay: boolean;
   controls: boolean;
   muted: boolean;
+  /** Whether the picture is received where nobody sees it, too. */
+  background: boolean;
   /** 0 to 1. */
   volume: number;
   /** Seconds since `getStartDate()`. */
@@ -50,10 +61,13 @@ export declare class NamecastPlayer extends HTMLElement {
   readonly qualities: Quality[];
   /** A name of `qualities`, `lowest`, `highest`, or `auto`: what the connection carries. */
   quality: string;
+  /** Playout target in milliseconds, 20 to 1000. */
+  target: number;
   /** Whether captions have come, and whether they are shown over the picture. */
   readonly hasCaptions: boolean;
   showsCaptions: boolean;
   readonly knownKeys: { forget(name: string): void };
+  readonly state: PlayerState;
   /** Joins the stream. */
   play(): Promise<void>;
   /** Ends all traffic; the last picture stays. */

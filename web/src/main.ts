@@ -1,19 +1,20 @@
 import "./player/element.ts";
-import type { Notice } from "./player/element.ts";
+import { handlePlayerKey, meansKey } from "./player/keys.ts";
+import { DEFAULT_TARGET } from "./player/latencies.ts";
 import { browserStore } from "./player/known-keys.ts";
-import { missing } from "./player/missing.ts";
-import { clampTarget, readOptions, withOption } from "./player/options.ts";
+import { readOptions, withOption } from "./player/options.ts";
 import type { PackageFigures } from "./player/package-player.ts";
 import type { Sound } from "./player/sound.ts";
+import type { PlayerState } from "./player/state.ts";
 import type { Inspect } from "./page/inspect.ts";
 import { Notes } from "./page/notes.ts";
 import { ownSecret } from "./page/own-key.ts";
-import { showNotice, StepLog, type NoticeAction } from "./page/log.ts";
+import { diagnostics } from "./page/diagnostics.ts";
+import { StepLog } from "./page/log.ts";
 import { element, setText } from "./page/elements.ts";
 import { Share } from "./page/share.ts";
 import { Streams } from "./page/streams.ts";
 import { Theme } from "./page/theme.ts";
-import { about, state } from "./page/why.ts";
 import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
 import { readNode } from "./shared/node.ts";
 import type { Summary } from "./shared/summary.ts";
@@ -26,6 +27,8 @@ const MAX_SHOWN = 2_000;
 /** What tests and the curious reach from the console. */
 export interface Handle {
   stats(): Summary | undefined;
+  /** What people read. */
+  state(): PlayerState;
   /** Steps of joining and incidents, oldest first. */
   readonly steps: readonly { at: number; text: string }[];
   /** The last frames that went to the canvas. */
@@ -76,14 +79,18 @@ class Page {
 
   constructor() {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
-    this.#player.addEventListener("notice", (event) => this.#notice(event as CustomEvent<Notice>));
+    this.#player.addEventListener("statechange", () => this.#showState());
+    this.#player.addEventListener("latencychange", () => this.#keepTarget());
     this.#player.openedAt = performance.timeOrigin;
     const { early } = window;
     if (early !== undefined) {
       this.#player.early = { ...early, node: early.node.then((answer) => readNode(answer, location.href)) };
     }
     this.#player.src = location.href;
+    // What a browser lacks is known before anybody listens.
+    this.#showState();
     window.namecast = this.#makeHandle();
+    element("diagnostics").addEventListener("click", () => void this.#copyDiagnostics());
     element("theme").addEventListener("click", () => this.#theme.toggle());
     for (const view of ["watch", "inspect"] as const) {
       element(`view-${view}`).addEventListener("click", () => this.#showView(view));
@@ -109,8 +116,14 @@ class Page {
       case "name":
         this.#name = report.name;
         element("name").textContent = report.name;
+        this.#showState();
         document.title = `${report.name} · Namecast`;
         this.#streams.follow(report.name);
+        break;
+      case "facts":
+        if (report.facts.publishing !== undefined) {
+          this.#notes.showFailure(report.facts.publishing);
+        }
         break;
       case "sample":
         this.#notes.push(report.sample);
@@ -125,37 +138,48 @@ class Page {
     }
   }
 
-  /** The page has a place for what there is to say, which is not over the picture. */
-  #notice(event: CustomEvent<Notice>): void {
-    event.preventDefault();
-    const { topic, text, forget } = event.detail;
-    showNotice(topic, text, forget === undefined ? undefined : this.#forgetting(forget));
+  /** The badge, and under the picture the sentence, unless that stands in place of the picture. */
+  #showState(): void {
+    const { badge, look, sentence, covers } = this.#player.state;
+    const pill = element("phase");
+    setText(pill, badge);
+    pill.dataset["look"] = look;
+    setText(element("about"), covers ? this.#name : sentence);
   }
 
-  #forgetting(name: string): NoticeAction {
-    const run = (): void => {
-      this.#player.knownKeys.forget(name);
-      location.reload();
-    };
-    return { label: "Forget the old key", run };
+  async #copyDiagnostics(): Promise<void> {
+    const { state, summary } = this.#player;
+    const text = diagnostics({ state, summary, steps: this.#log.steps, openedAt: performance.timeOrigin, address: location.href, browser: navigator.userAgent });
+    const button = element("diagnostics");
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "The browser does not allow copying";
+    }
+    setTimeout(() => (button.textContent = "Copy diagnostics"), 2_000);
   }
 
   #showSummary(summary: Summary): void {
     if (document.hidden) {
       return;
     }
-    const { text, look } = state(summary);
-    const phase = element("phase");
-    setText(phase, text);
-    phase.dataset["phase"] = look;
-    setText(element("about"), about(summary, this.#name));
     this.#share.show(this.#name, summary);
     if (summary.video.shown > 0) {
       this.#allowInstruments();
       this.#streams.start();
     }
     if (this.#view === "inspect") {
-      this.#inspect?.show(summary);
+      this.#inspect?.show(summary, this.#player.state);
+    }
+  }
+
+  /** A reload or a copied address keeps the latency that was chosen. */
+  #keepTarget(): void {
+    const { target } = this.#player;
+    const chosen = new URLSearchParams(location.search).get("target");
+    if (chosen === null ? target !== DEFAULT_TARGET : chosen !== String(target)) {
+      history.replaceState(null, "", withOption(location.href, "target", String(target)));
     }
   }
 
@@ -188,45 +212,22 @@ class Page {
       return;
     }
     const { Inspect } = await import("./page/inspect.ts");
-    this.#inspect ??= new Inspect(this.#player, this.#options);
+    this.#inspect ??= new Inspect(this.#player);
     const { summary } = this.#player;
     if (summary !== undefined) {
-      this.#inspect.show(summary);
-    }
-  }
-
-  #setTarget(milliseconds: number): void {
-    const target = clampTarget(milliseconds);
-    if (target !== undefined) {
-      this.#player.send({ type: "target", target });
-      history.replaceState(null, "", withOption(location.href, "target", String(target)));
+      this.#inspect.show(summary, this.#player.state);
     }
   }
 
   #handleKey(event: KeyboardEvent): void {
-    const writes = event.target instanceof HTMLSelectElement || (event.target instanceof HTMLInputElement && event.target.type === "text");
-    if (writes || event.ctrlKey || event.metaKey || event.altKey) {
+    if (!meansKey(event)) {
       return;
     }
-    // The player's own controls know these keys as well.
-    const isPlayers = event.target === this.#player;
+    if (handlePlayerKey(this.#player, event.key)) {
+      event.preventDefault();
+      return;
+    }
     switch (event.key.toLowerCase()) {
-      case "m":
-        this.#player.muted = isPlayers ? this.#player.muted : !this.#player.muted;
-        break;
-      case "f":
-        if (!isPlayers) {
-          void this.#toggleFullScreen();
-        }
-        break;
-      case "k":
-        if (!isPlayers) {
-          void this.#togglePlay();
-        }
-        break;
-      case "l":
-        this.#player.seek(null);
-        break;
       case "s":
         this.#share.toggle();
         break;
@@ -239,43 +240,22 @@ class Page {
     }
   }
 
-  async #togglePlay(): Promise<void> {
-    if (this.#player.paused) {
-      await this.#player.play().catch(() => undefined);
-    } else {
-      this.#player.pause();
-    }
-  }
-
-  async #toggleFullScreen(): Promise<void> {
-    try {
-      await (document.fullscreenElement ? document.exitFullscreen() : this.#player.requestFullscreen());
-    } catch {
-      // The browser does not allow it here.
-    }
-  }
-
   #makeHandle(): Handle {
     const player = this.#player;
     return {
       stats: () => player.summary,
+      state: () => player.state,
       steps: this.#log.steps,
       shown: this.#shown,
       sound: player.sound,
       package: () => player.package.figures(),
       samples: this.#notes.received,
       send: (sample) => player.send({ type: "send", sample }),
-      setTarget: (milliseconds) => this.#setTarget(milliseconds),
+      setTarget: (milliseconds) => (player.target = milliseconds),
       seek: (to) => player.seek(to),
       fault: (fault) => player.send({ type: "fault", fault }),
     };
   }
 }
 
-const lack = missing();
-if (lack === "") {
-  new Page();
-} else {
-  element("player").hidden = true;
-  showNotice("browser", lack);
-}
+new Page();

@@ -93,9 +93,9 @@ describe("the signer", () => {
   });
 
   test("is remembered once, when it has signed something", () => {
-    const keys = new KeyMemory("/cam", undefined);
+    const keys = new KeyMemory(undefined);
     expect(keys.handleVerified(DAY)).toBeUndefined();
-    expect(keys.handleSigner(signer("new")).text).toBe("");
+    expect(keys.handleSigner(signer("new"))).toBeNull();
     // A forger's: nothing came that it signed.
     keys.handleSigner(signer("none"));
     expect(keys.handleVerified(DAY)).toBeUndefined();
@@ -104,23 +104,19 @@ describe("the signer", () => {
     keys.handleSigner(signer("known"));
     expect(keys.handleVerified(DAY)).toBeUndefined();
     // The publisher starts again with another key while the page is open.
-    expect(keys.handleSigner(signer("changed"))).toMatchObject({ canForget: true });
+    expect(keys.handleSigner(signer("changed"))).toMatchObject({ why: "changed", since: DAY });
   });
 
   test("with another key than the remembered one can be accepted by forgetting that", () => {
-    const keys = new KeyMemory("/cam", { digest: TWO, since: DAY });
-    const { text, canForget } = keys.handleSigner(signer("changed"));
-    expect(text).toContain(`/cam is signed by another key than the one remembered on ${DAY}`);
-    expect(canForget).toBe(true);
+    const keys = new KeyMemory({ digest: TWO, since: DAY });
+    expect(keys.handleSigner(signer("changed"))).toMatchObject({ why: "changed", since: DAY });
     expect(keys.handleVerified(DAY)).toBeUndefined();
   });
 
   test("that was refused for another reason is named with it", () => {
-    const keys = new KeyMemory("/cam", undefined);
-    const expected = { text: "The stream is signed by /cam/KEY/1, which was refused: why. It is not shown.", canForget: false };
-    expect(keys.handleSigner(signer("none"))).toEqual(expected);
-    const pinned = new KeyMemory("/cam", undefined, true).handleSigner(signer("none"));
-    expect(pinned.text).toMatch(/^\/cam is not signed by the key that this link names/);
+    const refusal = { signer: "/cam/KEY/1", verdict: "refused: why", since: "" };
+    expect(new KeyMemory(undefined).handleSigner(signer("none"))).toEqual({ ...refusal, why: "untrusted" });
+    expect(new KeyMemory(undefined, true).handleSigner(signer("none"))).toEqual({ ...refusal, why: "pinned" });
   });
 });
 

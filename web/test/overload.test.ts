@@ -20,16 +20,33 @@ test("a machine with time gives up nothing", () => {
   expect(overload.wakeDelay(20_000)).toBe(3);
 });
 
-test("a machine without gives up instruments first, then quality, and takes all back within ten seconds", () => {
+test("a machine without gives up one thing after the other, and takes all back within ten seconds", () => {
   const overload = new Overload();
   expect(run(overload, 0, 5, 80)).toEqual([
     [1, "instruments"],
     [2, "quality"],
   ]);
   expect(run(overload, 5_000, 10, 2)).toEqual([
-    [4, "instruments"],
-    [8, "none"],
+    [3, "instruments"],
+    [5, "none"],
   ]);
+  expect(run(overload, 15_000, 6, 200).map(([, level]) => level)).toEqual(["instruments", "quality", "rate"]);
+  expect(run(overload, 21_000, 10, 2).at(-1)?.[1]).toBe("none");
+});
+
+test("packets that this machine dropped cost quality, and are no loss of the link for a while", () => {
+  const overload = new Overload();
+  const dropping: string[] = [];
+  for (let now = 0; now < 5_000; now += 20) {
+    if (now % 1_000 === 0) {
+      overload.handleDrops(now);
+    }
+    dropping.push(...run(overload, now, 0.02, 1).map(([, level]) => level));
+  }
+  expect(dropping).toEqual(["instruments", "quality"]);
+  // The core takes 60 ms for a busy machine, whose losses are none of the link.
+  expect(overload.wakeDelay(5_000)).toBe(60);
+  expect(overload.wakeDelay(6_000)).toBe(0);
 });
 
 test("a little lateness costs the instruments only", () => {
@@ -46,12 +63,14 @@ test("a single long pause costs nothing, and what came after it may have waited 
   expect(overload.wakeDelay(10_000)).toBe(1);
 });
 
-test("a decoder that is behind costs quality, one that is slow to answer does not", () => {
+test("a decoder that is behind costs all but key frames, one that is slow to answer nothing", () => {
   const overload = new Overload();
   overload.handleDecoder(1_000);
   expect(run(overload, 0, 5, 1)).toEqual([]);
   overload.handleDecoder(1_700);
-  expect(run(overload, 5_000, 5, 1).map(([, level]) => level)).toEqual(["instruments", "quality"]);
+  expect(run(overload, 5_000, 6, 1).map(([, level]) => level)).toEqual(["instruments", "quality", "rate", "picture"]);
+  overload.handleDecoder(0);
+  expect(run(overload, 11_000, 10, 1).map(([, level]) => level)).toEqual(["rate", "quality", "instruments", "none"]);
 });
 
 test("what comes and goes does not move the level back and forth", () => {

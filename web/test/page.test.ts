@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
-import { bitrate, milliseconds, percent, timeOfDay } from "../src/player/format.ts";
+import { bitrate, milliseconds, percent } from "../src/player/format.ts";
 import { clampTarget, readOptions, withOption } from "../src/player/options.ts";
 import { plotTop, Series } from "../src/page/series.ts";
 import { shareLink } from "../src/page/share.ts";
-import { about, state, why, whyPicture } from "../src/page/why.ts";
+import { why, whyPicture } from "../src/page/why.ts";
+import type { PlayerState } from "../src/player/state.ts";
 import { qualitiesOf } from "../src/player/qualities.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
-import { clockAhead, meanStages, pathOf, sharesOf, whyWaiting } from "../src/worker/figures.ts";
+import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
 import { Meter } from "../src/worker/meter.ts";
 
 describe("the address of the page", () => {
@@ -108,14 +109,6 @@ describe("Meter", () => {
 });
 
 describe("figures", () => {
-  test("say who is the cause when no more frames come", () => {
-    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0, false)).toMatch("carries too little");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 7 }, 7, false)).toMatch("interrupted");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "live", interests_nacked: 8 }, 7, false)).toMatch("publisher is gone");
-    expect(whyWaiting({ picture: "nothing arrives", liveness: "unconfirmed" }, 0, false)).toMatch("publisher is gone");
-    expect(whyWaiting({ picture: "nothing fits until the next key frame", liveness: "live" }, 0, true)).toMatch("device is too busy");
-  });
-
   test("shares are of all samples that should have come", () => {
     const video = { received: 90, lost: 10, recovered_fec: 5, recovered_retransmission: 2 };
     const audio = { received: 100, lost: 0 };
@@ -170,53 +163,64 @@ function stages(some: Partial<StageTimes>): StageTimes {
 }
 
 describe("why", () => {
+  const PLAYS = { isPlaying: true } as PlayerState;
+  const RUNGS = ["3M", "1M"].map((name) => ({ name, bitrate: 1, width: 1, height: 1 }));
   const summary = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): Summary =>
-    ({ phase: "playing", position: { live: true }, latency: { p50: 1, p95: 1, p99: 1 }, stages: stages(some), target: 100, reorder: 0, rttMin: 1, lossShare: 0, audio: { delay: 0 }, ...rest }) as Summary;
+    ({
+      position: { live: true },
+      latency: { p50: 1, p95: 1, p99: 1 },
+      stages: stages(some),
+      target: 100,
+      reorder: 0,
+      rttMin: 1,
+      lossShare: 0,
+      rung: "3M",
+      rungs: RUNGS,
+      path: pathOf({}),
+      playout: { target: 0, needed: 20, isCapped: false },
+      audio: { delay: 0 },
+      ...rest,
+    }) as Summary;
+  const said = (some: Partial<StageTimes>, rest: Partial<Summary> = {}): string => why(summary(some, rest), PLAYS);
 
-  test("names the main stage, and what to do about it", () => {
-    expect(why(summary({ buffer: 300, network: 5 }, { target: 300 }))).toContain("turn the knob down");
-    expect(why(summary({ buffer: 300, network: 50 }, { target: 300, rttMin: 100 }))).toContain("about what this network needs");
-    expect(why(summary({ encode: 80, buffer: 30 }))).toContain("encoding");
-    expect(why(summary({ buffer: 300, encode: 100 }, { target: 100, reorder: 200 }))).toContain("takes 200 ms");
-    expect(why(summary({ network: 80, buffer: 30 }))).toContain("network");
-    expect(why(summary({ decode: 80, buffer: 30 }))).toContain("smaller picture");
-    expect(why(summary({ buffer: 30, network: 30, encode: 30 }))).toContain("No single stage");
+  test("names the main stage and the remedy", () => {
+    expect(said({ buffer: 300, network: 5 }, { target: 300 })).toContain("About 30 ms would do");
+    expect(said({ buffer: 300, network: 50 }, { target: 300, rttMin: 100 })).toContain("need it");
+    expect(said({ encode: 80, buffer: 30 })).toContain("to encode");
+    expect(said({ buffer: 300, encode: 100 }, { target: 100, reorder: 200 })).toContain("takes 200 ms");
+    expect(said({ network: 80, buffer: 30 })).toContain("network");
+    expect(said({ decode: 80, buffer: 30 })).toContain("lower quality shortens");
+    expect(said({ buffer: 30, network: 30, encode: 30 })).toContain("No single stage");
   });
 
-  test("loss comes before advice to turn down", () => {
-    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.02 }))).toContain("2.0 % of the last 10 s");
-    expect(why(summary({ buffer: 300 }, { target: 300, lossShare: 0.002 }))).toContain("turn the knob down");
+  test("recommends no delay below what queues, jitter and this machine need", () => {
+    const queued = pathOf({ path: { queueing_ms: 94, jitter_ms: 8 } });
+    expect(said({ buffer: 300 }, { target: 300, path: queued })).toContain("About 110 ms would do");
+    expect(said({ buffer: 300 }, { target: 150, path: queued })).toContain("need it");
+    expect(said({ buffer: 300 }, { target: 300, playout: { target: 300, needed: 140, isCapped: false } })).toContain("About 140 ms would do");
+    expect(said({ buffer: 300 }, { target: 100, playout: { target: 240, needed: 240, isCapped: false } })).toContain("need 240 ms");
+  });
+
+  test("recommends no lower quality where none exists", () => {
+    expect(said({ decode: 80, buffer: 30 }, { rung: "1M" })).not.toContain("lower quality");
+    expect(said({ decode: 80, buffer: 30 }, { rungs: RUNGS.slice(0, 1) })).not.toContain("lower quality");
+    expect(said({ buffer: 300 }, { lossShare: 0.02 })).toContain("choose a lower quality");
+    expect(said({ buffer: 300 }, { lossShare: 0.02, rung: "1M" })).not.toContain("lower quality");
+  });
+
+  test("puts loss before advice to decrease the latency", () => {
+    expect(said({ buffer: 300 }, { target: 300, lossShare: 0.02 })).toContain("2.0 % of the last 10 s");
+    expect(said({ buffer: 300 }, { target: 300, lossShare: 0.002 })).toContain("decrease the latency");
   });
 
   test("names sound if that holds the picture back", () => {
-    expect(why(summary({ buffer: 60 }, { target: 20, audio: { delay: 50 } as Summary["audio"] }))).toContain("Sound needs 50 ms more");
+    expect(said({ buffer: 60 }, { target: 20, audio: { delay: 50 } as Summary["audio"] })).toContain("audio device needs 50 ms more");
   });
 
-  test("has nothing to explain in the past", () => {
-    expect(why(summary({ buffer: 300 }, { position: { live: false } as Summary["position"], latency: null }))).toContain("not live");
+  test("has nothing to explain of recordings, or while nothing plays", () => {
+    expect(said({ buffer: 300 }, { position: { live: false } as Summary["position"], latency: null })).toContain("no latency");
+    expect(why(summary({ buffer: 300 }), { isPlaying: false } as PlayerState)).toBe("");
   });
-
-  test("says nothing while nothing plays", () => {
-    expect(why(summary({ buffer: 300 }, { phase: "waiting" }))).toBe("");
-  });
-});
-
-test("live is what the publisher confirms", () => {
-  const shown = Date.UTC(2026, 4, 1, 12);
-  const position = { live: true, now: shown + 75_000, shown };
-  const said = (some: Partial<Summary>) => state({ phase: "playing", position, liveness: "live", recordedFrom: null, ...some } as Summary);
-  expect(said({})).toEqual({ text: "live", look: "playing" });
-  expect(said({ liveness: "unconfirmed" })).toEqual({ text: "cannot be confirmed to be live", look: "past" });
-  expect(said({ liveness: "recorded", recordedFrom: shown })).toEqual({ text: `recorded from ${timeOfDay(shown)}`, look: "past" });
-  expect(said({ position: { ...position, live: false } as Summary["position"] })).toEqual({ text: "1:15 behind live", look: "past" });
-  expect(said({ phase: "waiting" })).toEqual({ text: "waiting", look: "waiting" });
-});
-
-test("people at home read what plays, without a word of the field", () => {
-  const summary = { phase: "playing", position: { live: true }, liveness: "live", rung: "1M", rungs: [{ name: "1M", bitrate: 1e6, width: 640, height: 360 }] } as Summary;
-  expect(about(summary, "/cam")).toBe("Live · 360p");
-  expect(about({ ...summary, rungs: [] }, "/cam")).toBe("Live");
-  expect(about({ ...summary, phase: "joining" }, "/cam")).toBe("Looking for /cam…");
 });
 
 test("qualities are lines of the picture, and the rate where several have as many", () => {
@@ -234,11 +238,15 @@ test("a shared link carries the key, and nothing of what only its sender chose",
   expect(link).toBe("https://a.example/?name=%2Fcam%2F1&key=00ff");
 });
 
-test("the quality of the picture is explained, unless nothing plays", () => {
-  const summary = (some: Partial<Summary>): Summary => ({ phase: "playing", position: { live: true }, rung: "1M", requestedRung: "1M", picture: "the highest bitrate that fits", ...some }) as Summary;
-  expect(whyPicture(summary({}))).toBe("Quality 1M: the highest bitrate that fits.");
-  expect(whyPicture(summary({ requestedRung: "200k", picture: "the network carries no more" }))).toBe("Quality 1M, soon 200k: the network carries no more.");
-  expect(whyPicture(summary({ picture: null }))).toBe("Quality 1M: as you chose.");
-  expect(whyPicture(summary({ picture: null, position: { live: false } as Summary["position"] }))).toBe("Quality 1M: as it was recorded.");
-  expect([whyPicture(summary({ phase: "waiting" })), whyPicture(summary({ rung: null }))]).toEqual(["", ""]);
+test("the quality of the picture is explained while it plays, and never against what is shown", () => {
+  const evidence = (shown: number): Summary["evidence"] => ({ shown }) as Summary["evidence"];
+  const summary = (some: Partial<Summary>): Summary => ({ position: { live: true }, rung: "1M", requestedRung: "1M", picture: "the highest bitrate that fits", evidence: evidence(30), ...some }) as Summary;
+  const said = (some: Partial<Summary>, isPlaying = true): string => whyPicture(summary(some), { isPlaying } as PlayerState);
+  expect(said({})).toBe("Quality 1M: the highest bitrate that fits.");
+  expect(said({ requestedRung: "200k", picture: "the network carries no more" })).toBe("Quality 1M, soon 200k: the network carries no more.");
+  expect(said({ picture: null })).toBe("Quality 1M: as you chose.");
+  expect(said({ picture: null, position: { live: false } as Summary["position"] })).toBe("Quality 1M: as recorded.");
+  expect(said({ picture: "nothing arrives" })).toBe("Quality 1M.");
+  expect(said({ picture: "nothing arrives", evidence: evidence(900) })).toBe("Quality 1M: nothing arrives.");
+  expect([said({}, false), said({ rung: null })]).toEqual(["", ""]);
 });

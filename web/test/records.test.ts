@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { RecentFrames } from "../src/worker/gop.ts";
 import { readRecords, type FrameRecord } from "../src/worker/records.ts";
 
 /** The octets that `crates/web/src/outbox.rs` expects of the same records. */
@@ -70,53 +69,5 @@ describe("readRecords", () => {
     expect(() => [...readRecords(Uint8Array.of(0, 0, 0, 0))]).toThrow(RangeError);
     // A record whose name is longer than the record.
     expect(() => [...readRecords(Uint8Array.of(4, 0, 0, 0, 2, 0, 1, 200))]).toThrow(RangeError);
-  });
-});
-
-function frame(position: number, key: boolean, size = 10): FrameRecord {
-  return {
-    kind: "frame",
-    stream: "video",
-    rung: "1M",
-    position,
-    key,
-    decodeOnly: false,
-    catchingUp: false,
-    capturedAt: 0,
-    dueAt: 0,
-    stages: { encode: 0, publish: 0, network: 0, reassembly: 0 },
-    payload: new Uint8Array(size),
-  };
-}
-
-describe("RecentFrames", () => {
-  test("keeps what follows the newest key frame, and gives it up once", () => {
-    const recent = new RecentFrames(10, 1_000);
-    recent.push(frame(0, false));
-    expect(recent.length).toBe(0);
-    [1, 2, 3].forEach((position) => recent.push(frame(position, position === 1)));
-    [4, 5].forEach((position) => recent.push(frame(position, position === 4)));
-    expect(recent.take().map(({ position }) => position)).toEqual([4, 5]);
-    expect(recent.take()).toEqual([]);
-  });
-
-  test("forgets a group that outgrows its bounds, until the next key frame", () => {
-    const byCount = new RecentFrames(3, 1_000);
-    [0, 1, 2, 3, 4].forEach((position) => byCount.push(frame(position, position === 0)));
-    expect(byCount.length).toBe(0);
-    const byBytes = new RecentFrames(100, 35);
-    [0, 1, 2].forEach((position) => byBytes.push(frame(position, position === 0)));
-    expect(byBytes.length).toBe(3);
-    byBytes.push(frame(3, false));
-    expect(byBytes.length).toBe(0);
-    byBytes.push(frame(4, true));
-    expect(byBytes.length).toBe(1);
-  });
-
-  test("does not keep the batch that a frame came in alive", () => {
-    const recent = new RecentFrames(3, 1_000);
-    const batch = new Uint8Array(1_000);
-    recent.push({ ...frame(0, true), payload: batch.subarray(10, 20) });
-    expect(recent.take()[0]?.payload.buffer.byteLength).toBe(10);
   });
 });

@@ -140,6 +140,12 @@ impl Tab {
         self.0.set_rung(from_ms(now), name);
     }
 
+    /// Chooses whether video and audio are requested.
+    #[wasm_bindgen(js_name = setWanted)]
+    pub fn set_wanted(&mut self, video: bool, audio: bool, now: f64) {
+        self.0.set_wanted(from_ms(now), video, audio);
+    }
+
     /// Goes to what was captured at `time`, the publisher's clock in milliseconds since 1970; infinite: to live.
     pub fn seek(&mut self, time: f64, now: f64) {
         self.0.seek(from_ms(now), seek_to(time));

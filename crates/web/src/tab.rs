@@ -289,6 +289,12 @@ impl Tab {
         self.turn(now);
     }
 
+    /// Chooses whether video and audio are requested.
+    pub fn set_wanted(&mut self, now: Instant, video: bool, audio: bool) {
+        self.watcher.set_wanted(now, video, audio);
+        self.turn(now);
+    }
+
     /// Goes to what was captured at a time, by the publisher's clock, or to live.
     pub fn seek(&mut self, now: Instant, to: Seek) {
         self.watcher.seek(now, to);

@@ -150,8 +150,12 @@ export class Player {
     this.errors = errors;
   }
 
+  /** All figures; `state` is the player's. */
   stats() {
-    return this.page.evaluate(() => globalThis.namecast?.stats());
+    return this.page.evaluate(() => {
+      const stats = globalThis.namecast?.stats();
+      return stats && { ...stats, state: globalThis.namecast.state() };
+    });
   }
 
   steps() {
@@ -218,8 +222,9 @@ export class Player {
     return this.page.evaluate((fault) => globalThis.namecast.fault(fault), fault);
   }
 
-  notices() {
-    return this.page.evaluate(() => [...document.querySelectorAll(".notice")].map((notice) => notice.textContent));
+  /** What people read: badge and sentence, and whether that stands in place of the picture. */
+  state() {
+    return this.page.evaluate(() => globalThis.namecast?.state());
   }
 
   /** Waits until `check(stats)` holds, and fails with the last figures if it does not. */
@@ -233,7 +238,7 @@ export class Player {
       }
       await this.page.waitForTimeout(100);
     }
-    const story = JSON.stringify({ stats, steps: await this.steps(), notices: await this.notices() }, null, 1);
+    const story = JSON.stringify({ stats, steps: await this.steps(), state: await this.state() }, null, 1);
     throw new Error(`the page did not come to: ${what}\n${story}`);
   }
 
@@ -245,7 +250,7 @@ export class Player {
       }
       await this.page.waitForTimeout(50);
     }
-    throw new Error(`never shown: ${what}\n${JSON.stringify({ stats: await this.stats(), notices: await this.notices() })}`);
+    throw new Error(`never shown: ${what}\n${JSON.stringify({ stats: await this.stats(), state: await this.state() })}`);
   }
 
   /**
@@ -263,7 +268,7 @@ export class Player {
       }
       await this.page.waitForTimeout(20);
     }
-    const story = JSON.stringify({ clock, steps: await this.steps(), notices: await this.notices(), stats: await this.stats() }, null, 1);
+    const story = JSON.stringify({ clock, steps: await this.steps(), state: await this.state(), stats: await this.stats() }, null, 1);
     throw new Error(`the page never showed a picture captured after ${time}\n${story}`);
   }
 

@@ -1,5 +1,5 @@
 import { element } from "../page/elements.ts";
-import { showNotice } from "../page/log.ts";
+import { showNotice } from "./notices.ts";
 import { ownSecret } from "../page/own-key.ts";
 import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
@@ -181,7 +181,7 @@ class Live {
     this.#state = state;
     const pill = element("state");
     pill.textContent = state;
-    pill.dataset["phase"] = state === "not live" ? "idle" : state === "live" ? "live" : "connecting";
+    pill.dataset["look"] = state === "not live" ? "idle" : state === "live" ? "live" : "wait";
     const isOff = state === "not live";
     element("go").hidden = !isOff;
     element("end").hidden = isOff;

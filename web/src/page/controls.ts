@@ -1,5 +1,5 @@
 import type { NamecastPlayer } from "../player/element.ts";
-import { clampTarget, withOption } from "../player/options.ts";
+import { withOption } from "../player/options.ts";
 import type { RungInfo, Summary } from "../shared/summary.ts";
 import { element } from "./elements.ts";
 
@@ -11,22 +11,22 @@ export class Controls {
   #rungs = "";
   #reorder = 0;
 
-  constructor(player: NamecastPlayer, target: number) {
+  constructor(player: NamecastPlayer) {
     this.#player = player;
-    this.#showTarget(target);
-    this.#target.addEventListener("input", () => this.#setTarget(this.#target.valueAsNumber));
+    this.#showTarget(player.target);
+    this.#target.addEventListener("input", () => (player.target = this.#target.valueAsNumber));
     this.#rung.append(new Option("auto", "auto"));
     this.#rung.addEventListener("change", () => (player.quality = this.#rung.value));
     player.addEventListener("qualitychange", () => this.#showRung());
+    player.addEventListener("latencychange", () => this.#showTarget(player.target));
   }
 
   /** Offers the rungs that are published. */
   show(summary: Summary): void {
     const rungs = summary.rungs.map(describeRung).join("\n");
-    const isReordered = this.#reorder !== summary.reorder;
-    this.#reorder = summary.reorder;
-    if ((isReordered || this.#target.valueAsNumber !== summary.target) && document.activeElement !== this.#target) {
-      this.#showTarget(summary.target);
+    if (this.#reorder !== summary.reorder) {
+      this.#reorder = summary.reorder;
+      this.#showTarget(this.#player.target);
     }
     if (rungs !== this.#rungs) {
       this.#rungs = rungs;
@@ -43,16 +43,6 @@ export class Controls {
     }
     if (quality !== (new URL(location.href).searchParams.get("rung") ?? "auto")) {
       history.replaceState(null, "", withOption(location.href, "rung", quality));
-    }
-  }
-
-  /** Moves playback with the knob. */
-  #setTarget(wanted: number): void {
-    const target = clampTarget(wanted);
-    if (target !== undefined) {
-      this.#showTarget(target);
-      this.#player.send({ type: "target", target });
-      history.replaceState(null, "", withOption(location.href, "target", String(target)));
     }
   }
 

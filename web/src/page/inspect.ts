@@ -1,15 +1,13 @@
 import type { NamecastPlayer } from "../player/element.ts";
 import { bitrate } from "../player/format.ts";
 import type { PackagePlayer } from "../player/package-player.ts";
-import type { Options } from "../shared/messages.ts";
+import type { PlayerState } from "../player/state.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Controls } from "./controls.ts";
 import { element, setText } from "./elements.ts";
 import { Panel } from "./panel.ts";
 import { Plots } from "./plots.ts";
 import { Rewind } from "./rewind.ts";
-
-const DEFAULT_TARGET = 100;
 
 /** Everything that is measured, and what can be set: the view for those who want to know how it works. */
 export class Inspect {
@@ -19,14 +17,14 @@ export class Inspect {
   readonly #controls: Controls;
   readonly #rewind: Rewind;
 
-  constructor(player: NamecastPlayer, options: Options) {
+  constructor(player: NamecastPlayer) {
     this.#player = player;
-    this.#controls = new Controls(player, options.target ?? DEFAULT_TARGET);
+    this.#controls = new Controls(player);
     this.#rewind = new Rewind((to) => player.seek(to));
   }
 
-  show(summary: Summary): void {
-    this.#panel.show(summary);
+  show(summary: Summary, state: PlayerState): void {
+    this.#panel.show(summary, state);
     this.#controls.show(summary);
     this.#rewind.show(summary.position);
     this.#plots.push(performance.now() / 1_000, summary);

@@ -1,10 +1,9 @@
-import type { NoticeTopic } from "../shared/messages.ts";
 import { element } from "./elements.ts";
 
 /** Steps that stay on the page. */
 const MAX_STEPS = 60;
 
-/** What happened, for people: the steps of joining and the incidents after. */
+/** The steps of joining and the incidents after, for people. */
 export class StepLog {
   readonly #openedAt: number;
   readonly steps: { at: number; text: string }[] = [];
@@ -27,35 +26,5 @@ export class StepLog {
       this.steps.shift();
       list.lastElementChild?.remove();
     }
-  }
-}
-
-/** What a notice offers to do about it. */
-export interface NoticeAction {
-  label: string;
-  run: () => void;
-}
-
-/** Shows, replaces or removes the notice of a topic. */
-export function showNotice(topic: NoticeTopic, text: string, action?: NoticeAction): void {
-  const host = element("notices");
-  let notice = host.querySelector<HTMLElement>(`[data-topic="${topic}"]`);
-  if (text === "") {
-    notice?.remove();
-    return;
-  }
-  if (notice === null) {
-    notice = document.createElement("p");
-    notice.className = "notice";
-    notice.dataset["topic"] = topic;
-    host.append(notice);
-  }
-  notice.textContent = text;
-  if (action !== undefined) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = action.label;
-    button.addEventListener("click", action.run);
-    notice.append(" ", button);
   }
 }

@@ -36,6 +36,13 @@ export class Notes {
     });
   }
 
+  /** Shows why notes are not published; null: they are. */
+  showFailure(failure: string | null): void {
+    const place = element("notes-failure");
+    place.textContent = failure ?? "";
+    place.hidden = failure === null;
+  }
+
   /** Shows a sample that came. */
   push(sample: ReceivedSample): void {
     element("notes").hidden = false;

@@ -1,5 +1,6 @@
 import { STAGES, type Stage, type Summary } from "../shared/summary.ts";
 import { bitrate, count, milliseconds, percent } from "../player/format.ts";
+import type { PlayerState } from "../player/state.ts";
 import { element, setText } from "./elements.ts";
 import { MISSING, why, whyPicture } from "./why.ts";
 
@@ -30,16 +31,16 @@ export class Panel {
     }
   }
 
-  show(summary: Summary): void {
-    this.#showLatency(summary);
-    setText(element("picture-why"), whyPicture(summary));
+  show(summary: Summary, state: PlayerState): void {
+    this.#showLatency(summary, state);
+    setText(element("picture-why"), whyPicture(summary, state));
     this.#showSigner(summary);
     this.#list("controller-figures", controllerFigures(summary));
     this.#list("network-figures", networkFigures(summary));
     this.#list("playback-figures", playbackFigures(summary));
   }
 
-  #showLatency(summary: Summary): void {
+  #showLatency(summary: Summary, state: PlayerState): void {
     const { latency, stages } = summary;
     setText(element("latency"), latency === null ? "–" : String(Math.round(latency.p50)));
     setText(element("latency-tail"), latency === null ? "" : `95 % within ${Math.round(latency.p95)} ms, 99 % within ${Math.round(latency.p99)} ms`);
@@ -51,7 +52,7 @@ export class Panel {
         setText(number, milliseconds(stages?.[stage] ?? null));
       }
     }
-    setText(element("why"), why(summary));
+    setText(element("why"), why(summary, state));
   }
 
   #showSigner(summary: Summary): void {
@@ -128,6 +129,7 @@ function playbackFigures(summary: Summary): Figure[] {
     ["Playout delay", playoutText(summary), "The chosen delay, or more where 95 % of the pictures and sound of the last 10 s needed more to be decoded in time", summary.playout.isCapped ? "warn" : ""],
     ["Machine", overloadText(summary), "Whether this machine has time for what it plays, and by how much the player woke up late in the last second", summary.overload.level === "none" ? "" : "warn"],
     ["Too late, or overtaken", count(video.late + video.overtaken), "Frames since the page was opened that were not shown, as a newer one was due"],
+    ["Left out", count(video.skipped), "Frames since the page was opened that were left out, as this machine had no time", video.skipped > 0 ? "warn" : ""],
     ["Freezes", count(video.freezes), "Gaps of more than 200 ms between two frames shown, since the page was opened", video.freezes > 0 ? "warn" : ""],
     ["Decoder errors", count(video.decoderErrors), "Times that the browser's decoder failed and was replaced", video.decoderErrors > 0 ? "warn" : ""],
     ["Sound", sound[audio.state] + offset, "Whether sound plays, and by how much it is heard after its picture"],
@@ -140,7 +142,7 @@ function playoutText({ playout }: Summary): string {
 }
 
 function overloadText({ overload }: Summary): string {
-  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality" };
+  const words = { none: "has time", instruments: "busy: fewer figures", quality: "busy: lowest quality", rate: "busy: fewer pictures", picture: "busy: key frames only" };
   return `${words[overload.level]}, ${milliseconds(overload.delay)} late`;
 }
 

@@ -39,7 +39,7 @@ export class Rewind {
     this.#bar.addEventListener("pointerleave", () => this.#hideTip());
     this.#bar.addEventListener("blur", () => this.#hideTip());
     this.#live.addEventListener("click", () => this.seek(null));
-    document.addEventListener("keydown", (event) => this.#handleKey(event));
+    this.#bar.addEventListener("keydown", (event) => this.#handleKey(event));
     this.#draw();
   }
 
@@ -119,21 +119,18 @@ export class Rewind {
   }
 
   #handleKey(event: KeyboardEvent): void {
-    // Of the player's own controls, some have the same keys.
-    const elsewhere = event.target !== this.#bar && event.target instanceof Element && event.target.matches("input, select, namecast-player");
-    if (elsewhere || event.ctrlKey || event.metaKey || event.altKey) {
+    if (event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const onBar = event.target === this.#bar;
     const step = KEY_STEPS[event.key];
     const position = this.#current;
-    if (step !== undefined && (onBar || event.key === "ArrowLeft" || event.key === "ArrowRight")) {
+    if (step !== undefined) {
       if (reach(position) > 0 || !position.live) {
         this.seek(stepped(step, position));
       }
-    } else if (event.key === "Home" && onBar) {
+    } else if (event.key === "Home") {
       this.seek(position.since);
-    } else if (event.key === "End" && onBar) {
+    } else if (event.key === "End") {
       this.seek(null);
     } else {
       return;

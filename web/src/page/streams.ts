@@ -59,8 +59,6 @@ export class Streams {
     player.inert = true;
     player.muted = true;
     player.dataset["address"] = address;
-    // What goes wrong with another stream is no matter of this page.
-    player.addEventListener("notice", (event) => event.preventDefault());
     player.addEventListener("playing", () => {
       item.hidden = false;
       element("streams").hidden = false;

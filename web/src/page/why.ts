@@ -1,5 +1,6 @@
 import type { Stage, Summary } from "../shared/summary.ts";
-import { duration, percent, timeOfDay } from "../player/format.ts";
+import { percent } from "../player/format.ts";
+import type { PlayerState } from "../player/state.ts";
 
 /** Share of the latency from which on a stage is called its main part. */
 const MAIN = 0.4;
@@ -7,89 +8,71 @@ const MAIN = 0.4;
 /** Share of frames that do not come whole in time from which on that is reported. */
 export const MISSING = 0.005;
 
-/** What plays, in a few words, and how to show them. It is called live only while the publisher itself confirms it. */
-export function state({ phase, position, liveness, recordedFrom, packaged }: Summary): { text: string; look: string } {
-  if (phase !== "playing") {
-    return { text: phase, look: phase };
-  }
-  if (packaged) {
-    return { text: "playing segments", look: "playing" };
-  }
-  if (!position.live) {
-    return { text: `${duration(position.now - (position.shown ?? position.now))} behind live`, look: "past" };
-  }
-  switch (liveness) {
-    case "live":
-      return { text: "live", look: "playing" };
-    case "recorded":
-      return { text: recordedFrom === null ? "recorded" : `recorded from ${timeOfDay(recordedFrom)}`, look: "past" };
-    case "unconfirmed":
-      return { text: "cannot be confirmed to be live", look: "past" };
-  }
-}
+/** Longest time since a picture was shown for which the path brings pictures, in milliseconds. */
+const FLOWING = 500;
+/** Least playout delay that is recommended, in milliseconds. */
+const MIN_ADVICE = 30;
 
-/** What plays, for people at home: in a sentence. */
-export function about(summary: Summary, name: string): string {
-  switch (summary.phase) {
-    case "connecting":
-      return "Connecting…";
-    case "joining":
-      return `Looking for ${name}…`;
-    case "waiting":
-      return `${name} has stopped for now.`;
-    case "playing": {
-      const height = summary.rungs.find((rung) => rung.name === summary.rung)?.height ?? 0;
-      const { text } = state(summary);
-      return [text.charAt(0).toUpperCase() + text.slice(1), ...(height > 0 ? [`${height}p`] : [])].join(" · ");
-    }
-  }
-}
-
-/** Why the picture has the quality that it has, in a sentence. */
-export function whyPicture({ phase, picture, position, rung, requestedRung }: Summary): string {
-  if (phase !== "playing" || rung === null) {
+/** Returns why the picture has its quality, in a sentence; empty unless it plays. */
+export function whyPicture({ picture, position, rung, requestedRung, evidence }: Summary, { isPlaying }: PlayerState): string {
+  if (!isPlaying || rung === null) {
     return "";
   }
-  const reason = picture ?? (position.live ? "as you chose" : "as it was recorded");
+  const reason = picture ?? (position.live ? "as you chose" : "as recorded");
   const next = requestedRung === null || requestedRung === rung ? "" : `, soon ${requestedRung}`;
-  return `Quality ${rung}${next}: ${reason}.`;
+  // The core looks at packets of the last round trips, and pictures may have arrived before.
+  const isContradicted = reason === "nothing arrives" && evidence.shown !== null && evidence.shown < FLOWING;
+  return `Quality ${rung}${next}${isContradicted ? "" : `: ${reason}`}.`;
 }
 
-/** Why the latency is what it is, and what to do about it, in a sentence or two. */
-export function why(summary: Summary): string {
-  const { latency, stages, target, reorder, rttMin } = summary;
-  if (summary.phase === "playing" && !summary.position.live) {
-    return "This was kept and is not live, so there is no latency to speak of.";
+/** Returns why the latency is this long, and how to shorten it, in a sentence or two; empty unless it plays. */
+export function why(summary: Summary, { isPlaying }: PlayerState): string {
+  const { latency, stages, target, reorder } = summary;
+  if (isPlaying && !summary.position.live) {
+    return "This is recorded, so it has no latency.";
   }
-  if (summary.phase !== "playing" || latency === null || stages === null) {
+  if (!isPlaying || latency === null || stages === null) {
     return "";
   }
   const total = Math.max(1, Object.values(stages).reduce((sum, time) => sum + time, 0));
   const share = (stage: Stage): number => stages[stage] / total;
   if (reorder / total > MAIN) {
-    return `B-frames are most of your latency: pictures come in another order than they are shown in, which takes ${Math.round(reorder)} ms. Encode without them to be sooner.`;
+    return `B-frames are most of your latency: reordering takes ${Math.round(reorder)} ms. Encode without them to shorten it.`;
   }
   if (share("encode") + share("publish") > MAIN) {
-    return "Most of your latency passes before the picture leaves its publisher: encoding there takes long.";
+    return "The publisher takes most of your latency to encode.";
   }
   if (share("network") + share("reassembly") > MAIN) {
-    return "Most of your latency is the network: packets take long to come here.";
+    return "The network takes most of your latency.";
   }
   if (share("decode") + share("display") > MAIN) {
-    return "Most of your latency is this device: it decodes or draws slowly. A smaller picture helps.";
+    return `This device takes most of your latency to decode and draw.${isLowest(summary) ? "" : " A lower quality shortens it."}`;
   }
   if (summary.lossShare > MISSING) {
-    return `${percent(summary.lossShare)} of the last 10 s did not come whole in time. Turn the knob up to give repairs more time, or choose a smaller picture.`;
+    const lower = isLowest(summary) ? "" : ", or choose a lower quality";
+    return `${percent(summary.lossShare)} of the last 10 s arrived late or not at all. Increase the latency for repairs${lower}.`;
+  }
+  if (summary.playout.target > target) {
+    return `This device and the network need ${Math.round(summary.playout.target)} ms at the moment, which is more than the chosen latency.`;
   }
   if (summary.audio.delay >= 20) {
-    return `Sound needs ${Math.round(summary.audio.delay)} ms more than the knob allows, and the picture waits for it. Without sound it would be sooner.`;
+    return `The audio device needs ${Math.round(summary.audio.delay)} ms more than the chosen latency, and the picture waits for it.`;
   }
-  const needed = Math.max(30, 3 * (rttMin ?? 0));
-  if (target > 2 * needed && share("buffer") > MAIN) {
-    return `Your latency is mostly buffer: turn the knob down. This network would do with about ${Math.ceil(needed / 10) * 10} ms.`;
+  if (share("buffer") <= MAIN) {
+    return "No single stage takes most of your latency.";
   }
-  if (share("buffer") > MAIN) {
-    return "Your latency is mostly buffer, and the buffer is about what this network needs.";
-  }
-  return "No single stage stands out: this is about as live as it gets here.";
+  const needed = neededDelay(summary);
+  return target > 2 * needed
+    ? `The buffer is most of your latency. About ${Math.ceil(needed / 10) * 10} ms would do here: decrease the latency.`
+    : "The buffer is most of your latency, and this network and device need it.";
+}
+
+/** Playout delay that the path and this machine need, by all that is measured, in milliseconds. */
+function neededDelay({ rttMin, path, playout }: Summary): number {
+  return Math.max(MIN_ADVICE, 3 * (rttMin ?? 0), path.queueing + path.jitter, playout.needed);
+}
+
+/** Whether no lower quality exists. */
+function isLowest({ rung, rungs }: Summary): boolean {
+  return rungs.length < 2 || rungs.at(-1)?.name === rung;
 }

@@ -8,6 +8,9 @@ import "media-chrome/dist/media-play-button.js";
 import "media-chrome/dist/media-time-range.js";
 import "media-chrome/dist/media-volume-range.js";
 import type { NamecastPlayer } from "./element.ts";
+import { timeOfDay } from "./format.ts";
+import { followClicks } from "./keys.ts";
+import { LATENCIES } from "./latencies.ts";
 
 /** Name of the element below; not for use outside of the player. */
 const TAG = "namecast-controls";
@@ -38,6 +41,10 @@ const STYLE = `
   .bar > * { flex: none; }
   .bar > media-time-range, .bar > .space { flex: 1; min-width: 24px; }
   .bar select { max-width: 7.5em; }
+  #wall { padding: 0 6px; color: #fff; font: 13px/1 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; font-variant-numeric: tabular-nums; }
+  #wall:empty { display: none; }
+  media-time-range { --media-preview-time-display-display: none; --media-preview-background: #17201d; }
+  #preview { padding: 5px 8px; border-radius: 6px; background: #17201d; color: #fff; font: 13px/1 ui-sans-serif, system-ui, sans-serif; white-space: nowrap; }
   .bar select, #captions-button {
     height: 34px;
     margin: 0 4px;
@@ -52,8 +59,14 @@ const STYLE = `
   #captions-button[aria-pressed="true"] { opacity: 1; text-decoration: none; }
   .bar select:focus-visible, #captions-button:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
   media-volume-range { width: 76px; }
-  ${TAG}:not([breakpointsm]) #quality { max-width: 5.5em; }
-  ${TAG}:not([breakpointsm]) :is(#quality, #captions-button) { margin: 0; }
+  ${TAG}:not([breakpointsm]) :is(#quality, #latency) { max-width: 5.4em; }
+  ${TAG}:not([breakpointsm]) :is(#quality, #latency, #captions-button) { margin: 0; }
+  ${TAG}:not([breakpointmd]) .bar { flex-wrap: wrap; }
+  ${TAG}:not([breakpointmd]) .bar > media-time-range { order: -2; flex: 1 1 calc(100% - 100px); min-height: 0; height: 30px; }
+  ${TAG}:not([breakpointmd]) .bar > #wall { order: -1; flex: 0 0 76px; text-align: center; }
+  ${TAG}:not([breakpointmd]) .bar > .space { display: block; }
+  ${TAG}:not([breakpointmd])[mediatargetlivewindow="0"] .bar > media-time-range { display: none; }
+  .bar > .space { display: none; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
   ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
   ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }
@@ -65,9 +78,12 @@ const BAR = `
     <media-mute-button id="sound"></media-mute-button>
     <media-volume-range></media-volume-range>
     <media-live-button id="edge"></media-live-button>
-    <media-time-range></media-time-range>
+    <media-time-range><span slot="preview" id="preview"></span></media-time-range>
+    <span id="wall" aria-hidden="true"></span>
+    <span class="space"></span>
     <button id="captions-button" type="button" aria-label="Captions" title="Captions" hidden>CC</button>
     <select id="quality" aria-label="Quality" title="Quality"></select>
+    <select id="latency" aria-label="Latency" title="Latency"></select>
     <media-pip-button id="pip"></media-pip-button>
     <media-fullscreen-button id="full"></media-fullscreen-button>
   </media-control-bar>`;
@@ -104,13 +120,18 @@ export function addControls(player: NamecastPlayer, frame: HTMLElement): void {
   const controls = document.createElement(TAG) as Controls;
   controls.player = player;
   // What a person chose on another site's page is none of this one's.
+  controls.setAttribute("nohotkeys", "");
+  controls.setAttribute("gesturesdisabled", "");
   controls.setAttribute("nomutedpref", "");
   controls.setAttribute("novolumepref", "");
   controls.setAttribute("seektoliveoffset", "0");
   controls.innerHTML = BAR;
   controls.fullscreenElement = frame;
   frame.append(style, controls);
-  followQualities(player, controls.querySelector("select") as HTMLSelectElement);
+  followClicks(player, controls);
+  followQualities(player, controls.querySelector("#quality") as HTMLSelectElement);
+  followLatency(player, controls.querySelector("#latency") as HTMLSelectElement);
+  followTime(player, controls);
   followCaptions(player, controls.querySelector("#captions-button") as HTMLButtonElement);
 }
 
@@ -122,6 +143,34 @@ function followCaptions(player: NamecastPlayer, button: HTMLButtonElement): void
   button.addEventListener("click", () => (player.showsCaptions = !player.showsCaptions));
   player.addEventListener("captionschange", show);
   show();
+}
+
+function followLatency(player: NamecastPlayer, select: HTMLSelectElement): void {
+  const show = (): void => {
+    const { target } = player;
+    const isOther = LATENCIES.every((latency) => latency.target !== target);
+    const own = isOther ? [new Option(`${target} ms`, String(target))] : [];
+    select.replaceChildren(...LATENCIES.map((latency) => new Option(latency.label, String(latency.target))), ...own);
+    select.value = String(target);
+    select.hidden = player.package.isOpen;
+  };
+  select.addEventListener("change", () => (player.target = Number(select.value)));
+  player.addEventListener("latencychange", show);
+  player.addEventListener("qualitychange", show);
+  show();
+}
+
+/** Shows times of day: of the picture beside the bar, and of the place under the pointer above it. */
+function followTime(player: NamecastPlayer, controls: HTMLElement): void {
+  const [wall, preview] = [controls.querySelector("#wall"), controls.querySelector("#preview")];
+  const show = (place: Element | null, seconds: number): void => {
+    const time = player.getStartDate().getTime() + seconds * 1_000;
+    if (place !== null) {
+      place.textContent = Number.isFinite(time) ? timeOfDay(time) : "";
+    }
+  };
+  player.addEventListener("timeupdate", () => show(wall, player.currentTime));
+  controls.addEventListener("mediapreviewrequest", (event) => show(preview, Number((event as CustomEvent).detail)));
 }
 
 function followQualities(player: NamecastPlayer, select: HTMLSelectElement): void {

@@ -1,31 +1,31 @@
-import type { Command, NoticeTopic, Options, Report } from "../shared/messages.ts";
-import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
+import type { Command, Options, Report } from "../shared/messages.ts";
+import type { KnownKey } from "../shared/known-keys.ts";
 import type { NodeInfo } from "../shared/node.ts";
-import type { Phase, Summary } from "../shared/summary.ts";
+import type { Summary } from "../shared/summary.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
+import { handlePlayerKey, meansKey } from "./keys.ts";
+import { DEFAULT_TARGET } from "./latencies.ts";
 import { MediaKeys } from "./media-keys.ts";
 import { missing } from "./missing.ts";
-import { readOptions } from "./options.ts";
+import { clampTarget, readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
 import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
+import { keepPreferences, lastingQuality, readPreferences, type Preferences } from "./preferences.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
+import { ranges } from "./ranges.ts";
 import { Sound } from "./sound.ts";
+import { SoundSwitch } from "./sound-switch.ts";
+import { Sight } from "./sight.ts";
+import type { PlayerState } from "./state.ts";
+import { StateFollower, type StateHost } from "./state-follower.ts";
+import { STATE_VIEW, StateView } from "./state-view.ts";
 import { STYLE } from "./style.ts";
-import { behind, meant, reach } from "./timeline.ts";
+import { behind, meant, reach, stepped } from "./timeline.ts";
 import { WakeLock } from "./wake-lock.ts";
 
 /** States of `readyState`, as HTMLMediaElement has them. */
 const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
-
-/** A sentence for people, of the event `notice`. If that is cancelled, the player does not show it itself. */
-export interface Notice {
-  topic: NoticeTopic;
-  /** Empty: it is over. */
-  text: string;
-  /** The stream whose remembered key is in the way. */
-  forget: string | undefined;
-}
 
 /** What went wrong, as MediaError has it. */
 export interface PlayerError {
@@ -34,18 +34,12 @@ export interface PlayerError {
   message: string;
 }
 
-/** Topics that end playback, and the code of MediaError for each. */
-const ERRORS: Partial<Record<NoticeTopic, number>> = { transport: 2, signer: 3, codec: 4, browser: 4, fatal: 4 };
-
-/** What people read over the picture while there is none. */
-const DOING: Record<Phase, string> = { connecting: "Connecting…", joining: "Looking for the stream…", waiting: "Waiting for the picture…", playing: "" };
-
 /**
  * A live stream of a Namecast node, used like `<video>`:
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
 export class NamecastPlayer extends HTMLElement {
-  static readonly observedAttributes = ["src", "controls", "muted"];
+  static readonly observedAttributes = ["src", "controls", "muted", "background"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
@@ -55,7 +49,7 @@ export class NamecastPlayer extends HTMLElement {
   readonly #frame: HTMLElement;
   readonly #picture: Picture;
   readonly #film: HTMLVideoElement;
-  readonly #message: HTMLElement;
+  readonly #stateView: StateView;
   readonly #captions: HTMLElement;
   readonly #store = browserStore();
   readonly #knownKeys = new KnownKeyStore(this.#store);
@@ -67,10 +61,36 @@ export class NamecastPlayer extends HTMLElement {
   readonly #mediaKeys = new MediaKeys(this);
   #options: Options = {};
   #base: URL | undefined;
-  #notices = new Map<NoticeTopic, string>();
-  #summary: Summary | undefined;
+  readonly #states = new StateFollower({
+    situation: () => this.#situation(),
+    presented: () => (this.#picture.isTrack && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
+    follow: (state) => this.#follow(state),
+    changed: (state) => {
+      this.#stateView.show(state);
+      this.#emit("statechange");
+      this.#showError(state);
+    },
+  });
+  readonly #switch = new SoundSwitch(this.sound, {
+    send: (command, transfer) => this.send(command, transfer),
+    isLive: () => {
+      // A film of live frames has no sound, and browsers let no other one start by itself.
+      this.#film.muted = this.#switch.isMuted || !this.#package.isOpen;
+      return !this.#package.isOpen && !this.#paused && this.#worker !== undefined;
+    },
+    changed: () => {
+      this.#emit("volumechange");
+      this.#states.refresh();
+    },
+  });
+  /** A click anywhere on the page allows sound. */
+  readonly #clicked = (): void => {
+    if (this.#switch.needsClick) {
+      this.muted = false;
+    }
+  };
+  #target = DEFAULT_TARGET;
   #paused = true;
-  #muted = false;
   #size = { width: 0, height: 0 };
   #readyState = HAVE_NOTHING;
   #error: PlayerError | null = null;
@@ -78,13 +98,21 @@ export class NamecastPlayer extends HTMLElement {
   #origin: number | undefined;
   #liveWindow = 0;
   #seeks = 0;
+  #wish: number | null = null;
   #resumeAt: number | null = null;
   #quality = "auto";
   #name = "";
   #hasControls = false;
   #hasCaptions = false;
   #showsCaptions = true;
-  readonly #visibility = (): void => this.#showVisibility();
+  readonly #sight = new Sight(
+    this,
+    () => this.background || this.#pip.isOpen,
+    (visible) => {
+      this.send({ type: "visible", visible });
+      this.#states.handleVisibility();
+    },
+  );
 
   constructor() {
     super();
@@ -93,40 +121,40 @@ export class NamecastPlayer extends HTMLElement {
       <div id="frame" part="frame">
         <slot name="picture"></slot>
         <p id="captions" part="captions" hidden></p>
-        <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="doing"></p></div>
+        ${STATE_VIEW}
         <button id="start" type="button" aria-label="Play" hidden><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M8 5v14l11-7Z" /></svg></button>
-        <p id="message" part="message" role="alert" hidden></p>
       </div>`;
     const part = <E extends HTMLElement>(id: string): E => root.getElementById(id) as E;
     this.#frame = part("frame");
-    this.#message = part("message");
+    this.#stateView = new StateView(this, root, () => this.act());
+    this.addEventListener("keydown", (event) => {
+      if (this.#hasControls && meansKey(event) && handlePlayerKey(this, event.key)) {
+        event.preventDefault();
+      }
+    });
     this.#captions = part("captions");
     const slot = root.querySelector("slot") as HTMLSlotElement;
     this.#picture = new Picture(this, slot);
     this.#film = this.#picture.film;
     part("start").addEventListener("click", () => void this.play().catch(() => undefined));
     this.#pip = new PipWindow(this.#film, () => this.#picture.canvas, slot, (name) => {
-      this.#showVisibility();
+      this.#sight.refresh();
       this.#emit(name);
     });
     this.#package = new PackagePlayer({
       film: this.#film,
       send: (command) => this.send(command),
-      notice: (topic, text) => this.#notice(topic, text),
+      qualities: () => this.#emit("qualitychange"),
       step: (text) => this.#report({ type: "step", at: Date.now(), text }),
     });
     for (const name of ["playing", "waiting"]) {
-      this.#film.addEventListener(name, () => {
-        // Of a live stream, the worker knows better.
-        if (this.#package.isOpen) {
-          this.#setReady(name === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
-        }
-      });
+      this.#film.addEventListener(name, () => this.#states.refresh());
     }
   }
 
   connectedCallback(): void {
-    document.addEventListener("visibilitychange", this.#visibility);
+    document.addEventListener("click", this.#clicked);
+    this.#sight.connect();
     this.#showStart();
     if (this.autoplay && this.#base !== undefined) {
       void this.play().catch(() => undefined);
@@ -135,15 +163,18 @@ export class NamecastPlayer extends HTMLElement {
   }
 
   disconnectedCallback(): void {
-    document.removeEventListener("visibilitychange", this.#visibility);
+    document.removeEventListener("click", this.#clicked);
+    this.#sight.disconnect();
     this.#unload();
   }
 
   attributeChangedCallback(name: string, old: string | null, value: string | null): void {
     if (name === "muted") {
-      this.#muted = value !== null;
+      this.#switch.set(value !== null);
     } else if (name === "controls") {
       this.#wantControls();
+    } else if (name === "background") {
+      this.#sight.refresh();
     } else if (old !== value) {
       this.#load(value);
     }
@@ -174,6 +205,15 @@ export class NamecastPlayer extends HTMLElement {
     this.toggleAttribute("controls", controls);
   }
 
+  /** Whether the picture is decoded where nobody sees it, too. */
+  get background(): boolean {
+    return this.hasAttribute("background");
+  }
+
+  set background(background: boolean) {
+    this.toggleAttribute("background", background);
+  }
+
   get paused(): boolean {
     return this.#paused;
   }
@@ -183,15 +223,13 @@ export class NamecastPlayer extends HTMLElement {
   }
 
   get muted(): boolean {
-    return this.#muted;
+    return this.#switch.isMuted;
   }
 
   set muted(muted: boolean) {
-    if (muted !== this.#muted) {
-      this.#muted = muted;
-      this.#emit("volumechange");
-      this.#applySound();
-    }
+    this.#switch.needsClick = false;
+    this.#switch.set(muted);
+    this.#keep({ muted });
   }
 
   /** Loudness, 0 to 1. */
@@ -203,9 +241,8 @@ export class NamecastPlayer extends HTMLElement {
     if (!(volume >= 0 && volume <= 1)) {
       throw new DOMException(`volume is from 0 to 1, not ${volume}`, "IndexSizeError");
     }
-    this.sound.volume = volume;
-    this.#film.volume = volume;
-    this.#emit("volumechange");
+    this.#setVolume(volume);
+    this.#keep({ volume });
   }
 
   /** Seconds since `getStartDate()`. Setting it goes there, as far back as the stream is kept. */
@@ -213,12 +250,12 @@ export class NamecastPlayer extends HTMLElement {
     if (this.#package.isOpen) {
       return this.#film.currentTime;
     }
-    const position = this.#summary?.position;
+    const position = this.#states.summary?.position;
     return position === undefined || this.#origin === undefined ? 0 : (position.now - behind(position) - this.#origin) / 1_000;
   }
 
   set currentTime(time: number) {
-    const summary = this.#summary;
+    const summary = this.#states.summary;
     if (this.#package.isOpen) {
       this.#film.currentTime = time;
     } else if (summary !== undefined && this.#origin !== undefined) {
@@ -240,7 +277,7 @@ export class NamecastPlayer extends HTMLElement {
     if (this.#package.isOpen) {
       return this.#film.seekable;
     }
-    const position = this.#summary?.position;
+    const position = this.#states.summary?.position;
     if (position === undefined || this.#origin === undefined) {
       return ranges([]);
     }
@@ -283,7 +320,7 @@ export class NamecastPlayer extends HTMLElement {
   get liveEdgeStart(): number {
     const { seekable } = this;
     const end = seekable.length === 0 ? NaN : seekable.end(seekable.length - 1);
-    return this.#package.isOpen ? end - 15 : this.#summary?.position.live === false ? end : Math.min(end, this.currentTime);
+    return this.#package.isOpen ? end - 15 : this.#states.summary?.position.live === false ? end : Math.min(end, this.currentTime);
   }
 
   /** Name of the stream; empty until the node has said which one it offers. */
@@ -293,7 +330,7 @@ export class NamecastPlayer extends HTMLElement {
 
   /** The qualities that are published, highest first. */
   get qualities(): Quality[] {
-    return qualitiesOf(this.#summary?.rungs ?? []);
+    return this.#package.isOpen ? this.#package.qualities() : qualitiesOf(this.#states.summary?.rungs ?? []);
   }
 
   /** The one chosen, by its name; `auto`: what the connection carries. */
@@ -303,8 +340,29 @@ export class NamecastPlayer extends HTMLElement {
 
   set quality(quality: string) {
     this.#quality = quality;
+    this.#package.choose(quality);
     this.send({ type: "rung", rung: quality });
     this.#emit("qualitychange");
+    const names = this.qualities.map(({ name }) => name);
+    const lasting = lastingQuality(quality, names);
+    if (lasting !== undefined) {
+      this.#keep({ quality: lasting });
+    }
+  }
+
+  /** Playout target in milliseconds, 20 to 1000: least time between the moment a picture could be here and the moment it is shown. */
+  get target(): number {
+    return this.#target;
+  }
+
+  set target(target: number) {
+    const clamped = clampTarget(target);
+    if (clamped !== undefined && clamped !== this.#target) {
+      this.#target = clamped;
+      this.send({ type: "target", target: clamped });
+      this.#emit("latencychange");
+      this.#keep({ target: clamped });
+    }
   }
 
   /** Whether captions have come. */
@@ -323,9 +381,25 @@ export class NamecastPlayer extends HTMLElement {
     this.#emit("captionschange");
   }
 
+  /** What the player does, for people: a badge and a sentence. The event `statechange` follows each change. */
+  get state(): PlayerState {
+    return this.#states.state;
+  }
+
+  /** Does what the state's `action` offers. */
+  act(): void {
+    if (this.state.action === "forget") {
+      this.#knownKeys.forget(this.#name);
+      this.pause();
+      void this.play().catch(() => undefined);
+    } else if (this.state.action === "sound") {
+      this.muted = false;
+    }
+  }
+
   /** All figures, four times a second; undefined before the first. */
   get summary(): Summary | undefined {
-    return this.#summary;
+    return this.#states.summary;
   }
 
   /** What plays segments, for streams that are published so. */
@@ -344,14 +418,15 @@ export class NamecastPlayer extends HTMLElement {
       return;
     }
     const lack = missing();
-    if (lack !== "") {
-      this.#notice("browser", lack);
-      throw new DOMException(lack, "NotSupportedError");
+    if (lack !== null) {
+      this.#states.refresh();
+      throw new DOMException(lack.sentence, "NotSupportedError");
     }
     if (this.#base === undefined) {
       throw new DOMException("a player without src has nothing to play", "NotSupportedError");
     }
     this.#paused = false;
+    this.#states.begin();
     this.#emit("play");
     this.#emit("waiting");
     this.#showStart();
@@ -365,7 +440,7 @@ export class NamecastPlayer extends HTMLElement {
       this.seek(this.#resumeAt);
       this.#resumeAt = null;
     }
-    this.#applySound();
+    this.#switch.apply();
   }
 
   /** Ends all traffic; the last picture stays. */
@@ -373,15 +448,14 @@ export class NamecastPlayer extends HTMLElement {
     if (this.#paused) {
       return;
     }
-    const position = this.#summary?.position;
+    const position = this.#states.summary?.position;
     this.#resumeAt = position?.live === false ? position.shown : null;
     this.#paused = true;
     this.sound.stop();
     this.#package.close();
     this.#picture.pause();
     this.send({ type: "pause" });
-    this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
-    this.#notices.forEach((_, topic) => this.#notice(topic, ""));
+    this.#states.end();
     this.#emit("pause");
     this.#showStart();
   }
@@ -389,9 +463,21 @@ export class NamecastPlayer extends HTMLElement {
   /** Goes to a time of capture (publisher's clock, milliseconds since 1970); null: to live. Returns the number of the wish. */
   seek(to: number | null): number {
     this.#seeks += 1;
+    this.#wish = to;
     this.send({ type: "seek", number: this.#seeks, to });
     this.#emit("seeking");
     return this.#seeks;
+  }
+
+  /** Moves playback by `seconds` from where it is, or is going to, as far as the stream is kept. */
+  step(seconds: number): void {
+    const position = this.#states.summary?.position;
+    if (this.#package.isOpen) {
+      this.#film.currentTime += seconds;
+    } else if (position !== undefined && (reach(position) > 0 || !position.live)) {
+      const goes = position.answers < this.#seeks;
+      this.seek(stepped(seconds, goes ? { ...position, live: this.#wish === null, seeking: this.#wish } : position));
+    }
   }
 
   /** Shows the picture in a window of its own above all others. */
@@ -412,12 +498,35 @@ export class NamecastPlayer extends HTMLElement {
     }
     const base = new URL(src, document.baseURI);
     this.#base = base;
-    this.#options = readOptions(base.searchParams);
-    this.#quality = this.#options.rung ?? "auto";
+    this.#choose(readOptions(base.searchParams));
+    this.#states.refresh();
     this.#emit("emptied");
     if (this.autoplay && this.isConnected) {
       void this.play().catch(() => undefined);
     }
+  }
+
+  /** The address goes before what a person chose for all streams, which goes for players with controls. */
+  #choose(options: Options): void {
+    const kept = this.controls ? readPreferences(this.#store) : {};
+    this.#quality = options.rung ?? kept.quality ?? "auto";
+    this.#target = options.target ?? kept.target ?? DEFAULT_TARGET;
+    this.#options = { ...options, ...(this.#quality === "auto" ? {} : { rung: this.#quality }), target: this.#target };
+    this.#switch.set(kept.muted ?? this.#switch.isMuted);
+    this.#setVolume(kept.volume ?? this.volume);
+    this.#emit("latencychange");
+  }
+
+  #keep(choices: Preferences): void {
+    if (this.controls) {
+      keepPreferences(this.#store, choices);
+    }
+  }
+
+  #setVolume(volume: number): void {
+    this.sound.volume = volume;
+    this.#film.volume = volume;
+    this.#emit("volumechange");
   }
 
   #unload(): void {
@@ -427,7 +536,7 @@ export class NamecastPlayer extends HTMLElement {
       this.#worker = undefined;
       this.#picture.close();
     }
-    this.#summary = undefined;
+    this.#states.forget();
     this.#origin = undefined;
     this.#resumeAt = null;
     this.#readyState = HAVE_NOTHING;
@@ -443,7 +552,7 @@ export class NamecastPlayer extends HTMLElement {
     const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<Report>) => this.#handle(event.data);
-    worker.onerror = (event) => this.#notice("fatal", `The player cannot play: ${event.message || "its worker did not start"}`);
+    worker.onerror = (event) => this.#states.learn({ failure: event.message || "its worker did not start" });
     // What was requested and did not come, the worker requests again.
     const node = await early?.node.catch(() => undefined);
     if (worker !== this.#worker) {
@@ -461,7 +570,7 @@ export class NamecastPlayer extends HTMLElement {
       base: base.href,
       origin: location.origin,
       openedAt: this.openedAt,
-      visible: this.#isVisible(),
+      visible: this.#sight.isSeen,
     };
     worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
@@ -475,8 +584,8 @@ export class NamecastPlayer extends HTMLElement {
       case "summary":
         this.#handleSummary(report.summary);
         break;
-      case "notice":
-        this.#notice(report.topic, report.text, report.forget);
+      case "facts":
+        this.#states.learn(report.facts);
         break;
       case "name":
         this.#name = report.name;
@@ -499,7 +608,7 @@ export class NamecastPlayer extends HTMLElement {
         break;
       case "package":
         this.#picture.giveFilm();
-        this.#film.muted = this.#muted;
+        this.#film.muted = this.#switch.isMuted;
         this.#package.open(report.info);
         break;
       case "fetching":
@@ -520,15 +629,10 @@ export class NamecastPlayer extends HTMLElement {
     if (this.#paused) {
       return;
     }
-    const before = this.#summary;
-    this.#summary = summary;
-    const doing = this.shadowRoot?.getElementById("doing");
-    if (doing && before?.phase !== summary.phase) {
-      doing.textContent = DOING[summary.phase];
-    }
-    if (!this.#package.isOpen && summary.video.shown > 0) {
+    const before = this.#states.summary;
+    this.#states.handleSummary(summary);
+    if (!this.#package.isOpen && this.state.isPlaying) {
       this.#origin ??= summary.position.since ?? summary.position.now;
-      this.#setReady(summary.phase === "playing" ? HAVE_ENOUGH_DATA : HAVE_CURRENT_DATA);
     }
     if (this.#readyState > HAVE_NOTHING) {
       if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
@@ -560,7 +664,6 @@ export class NamecastPlayer extends HTMLElement {
     } else if (before === HAVE_ENOUGH_DATA && state < before && !this.#paused) {
       this.#emit("waiting");
     }
-    this.toggleAttribute("data-playing", state === HAVE_ENOUGH_DATA);
     this.#mediaKeys.show(state > HAVE_NOTHING && this.controls);
     this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
   }
@@ -572,62 +675,47 @@ export class NamecastPlayer extends HTMLElement {
       this.#report({ type: "step", at: Date.now(), text: `This browser does not remember the key of ${name}` });
     } else if (known.digest !== key.digest) {
       this.pause();
-      this.#notice("signer", keyChanged(name, known.since), name);
+      this.#states.learn({ refusal: { why: "changed", signer: this.#states.summary?.signer?.name ?? "", verdict: "", since: known.since } });
     } else {
       this.#report({ type: "step", at: Date.now(), text: `Remembered the key of ${name}: another one will be refused` });
     }
   }
 
-  #notice(topic: NoticeTopic, text: string, forget?: string): void {
-    if (text === (this.#notices.get(topic) ?? "")) {
-      return;
+  #situation(): ReturnType<StateHost["situation"]> {
+    const { origin, host } = this.#base ?? location;
+    return {
+      name: this.#name || (this.#options.name ?? "the stream"),
+      host,
+      foreignPage: origin === location.origin ? null : location.origin,
+      lack: missing(),
+      hasBegun: this.#worker !== undefined,
+      paused: this.#paused,
+      isSeen: this.#sight.isSeen,
+      muted: this.#switch.isMuted,
+      soundNeedsClick: this.#switch.needsClick,
+      soundFailure: this.#switch.failure,
+      segments: this.#package.isOpen ? this.#package.state() : null,
+    };
+  }
+
+  /** What the element reports as a `<video>` does. */
+  #follow({ kind, isPlaying }: PlayerState): void {
+    if (isPlaying) {
+      this.#setReady(HAVE_ENOUGH_DATA);
+    } else if (kind !== "hidden") {
+      this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
     }
-    const detail: Notice = { topic, text, forget };
-    const isShown = this.dispatchEvent(new CustomEvent("notice", { detail, cancelable: true }));
-    this.#notices.set(topic, text);
-    this.#message.textContent = isShown ? ([...this.#notices.values()].filter((each) => each !== "").at(-1) ?? "") : "";
-    this.#message.hidden = this.#message.textContent === "";
+  }
+
+  #showError({ error, sentence, kind }: PlayerState): void {
     // A connection that is lost comes back by itself; one that was never made may need a person.
-    const code = topic === "transport" && this.#readyState > HAVE_NOTHING ? undefined : ERRORS[topic];
-    if (code !== undefined && text !== "") {
-      this.#error = { code, message: text };
-      this.#emit("error");
-    } else if (code !== undefined) {
-      this.#error = null;
+    const code = kind === "cut" && this.#readyState > HAVE_NOTHING ? 0 : error;
+    if (code !== (this.#error?.code ?? 0)) {
+      this.#error = code === 0 ? null : { code, message: sentence };
+      if (code !== 0) {
+        this.#emit("error");
+      }
     }
-  }
-
-  #applySound(): void {
-    // A film of live frames has no sound, and browsers let no other one start by itself.
-    this.#film.muted = this.#muted || !this.#package.isOpen;
-    if (this.#package.isOpen || this.#paused || this.#worker === undefined) {
-      return;
-    }
-    if (this.#muted) {
-      this.send({ type: "soundOff" });
-      this.sound.stop();
-      return;
-    }
-    void this.#startSound();
-  }
-
-  async #startSound(): Promise<void> {
-    try {
-      const port = await this.sound.start();
-      this.send({ type: "sound", port }, [port]);
-      this.#notice("sound", "");
-    } catch (error) {
-      this.#notice("sound", `No sound: ${error instanceof Error ? error.message : String(error)}`);
-      this.muted = true;
-    }
-  }
-
-  #isVisible(): boolean {
-    return !document.hidden || this.#pip.isOpen;
-  }
-
-  #showVisibility(): void {
-    this.send({ type: "visible", visible: this.#isVisible() });
   }
 
   /** The large button of a player that waits for a person. */
@@ -654,17 +742,6 @@ export class NamecastPlayer extends HTMLElement {
   #emit(name: string): void {
     this.dispatchEvent(new Event(name));
   }
-}
-
-function ranges(parts: readonly (readonly [number, number])[]): TimeRanges {
-  const at = (index: number, end: 0 | 1): number => {
-    const part = parts[index];
-    if (part === undefined) {
-      throw new DOMException(`there is no range ${index}`, "IndexSizeError");
-    }
-    return part[end];
-  };
-  return { length: parts.length, start: (index) => at(index, 0), end: (index) => at(index, 1) };
 }
 
 if (customElements.get("namecast-player") === undefined) {

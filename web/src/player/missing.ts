@@ -1,16 +1,25 @@
-/** What this browser lacks to play at all; empty if nothing. */
-export function missing(): string {
+import type { Lack } from "./state.ts";
+
+/** Returns what this browser lacks to play at all; null: nothing. */
+export function missing(): Lack | null {
   if (!isSecureContext) {
-    return "Browsers decode video only on pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https, or on the machine that publishes as http://127.0.0.1.";
+    const { host, pathname, search } = location;
+    const sentence = `Browsers decode video only on secure pages. Open https://${host}${pathname}${search}, or the page on the node's own machine.`;
+    return { kind: "insecure", sentence };
   }
+  const sentence = lackOf();
+  return sentence === "" ? null : { kind: "unsupported", sentence };
+}
+
+function lackOf(): string {
   if (typeof WebAssembly === "undefined" || typeof Worker === "undefined") {
-    return "This browser has no WebAssembly or no workers, which this page is made of.";
+    return "This browser has no WebAssembly or no workers, which the player needs. Try a newer one.";
   }
   if (typeof VideoDecoder === "undefined") {
-    return "This browser has no WebCodecs, so it cannot decode live video. Chrome, Edge, Firefox 130 or Safari 16.4 and later can.";
+    return "This browser has no WebCodecs, which live video needs. Try Chrome, Edge, Firefox 130, Safari 16.4 or later.";
   }
   if (!("transferControlToOffscreen" in HTMLCanvasElement.prototype)) {
-    return "This browser cannot draw from a worker (OffscreenCanvas). A newer one can.";
+    return "This browser cannot draw from a worker (OffscreenCanvas). Try a newer one.";
   }
   return "";
 }

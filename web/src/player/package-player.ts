@@ -1,26 +1,25 @@
 import type Hls from "hls.js";
 import type { ErrorData, Events } from "hls.js";
-import type { Command, NoticeTopic } from "../shared/messages.ts";
+import type { Command } from "../shared/messages.ts";
 import { playlistOf, type FetchReport, type PackageInfo } from "../shared/package.ts";
 import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
 import { namedLoader } from "./named-loader.ts";
+import { qualitiesOf, type Quality } from "./qualities.ts";
+import type { SegmentsState } from "./state.ts";
 
 /** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LAST_PAUSE = 30_000;
 /** Times that the browser's decoder is started again before the stream is given up. */
 const MAX_RECOVERIES = 3;
-/** Without a new picture for so long people read why, in milliseconds. */
-const STALL_NOTICE = 3_000;
-const TICK = 500;
-
 /** What the player needs of the rest. */
 export interface PackageHost {
   /** Where the picture goes. */
   readonly film: HTMLVideoElement;
   send(command: Command): void;
-  notice(topic: NoticeTopic, text: string): void;
   step(text: string): void;
+  /** The qualities to choose from are known. */
+  qualities(): void;
 }
 
 /** Figures of a package, for people and tests. */
@@ -50,14 +49,15 @@ export class PackagePlayer {
   readonly #film: HTMLVideoElement;
   #info: PackageInfo | undefined;
   #hls: Hls | undefined;
-  #timer: ReturnType<typeof setInterval> | undefined;
   #pause = FIRST_PAUSE;
   #retry: ReturnType<typeof setTimeout> | undefined;
   #recoveries = 0;
   #stalls = 0;
   #switches: { at: number; height: number }[] = [];
   readonly #errors: Record<string, number> = {};
-  #time = { played: 0, since: 0 };
+  #quality = "auto";
+  #failure: SegmentsState["failure"] = null;
+  #time = { played: 0, since: performance.now() };
 
   constructor(host: PackageHost) {
     this.#host = host;
@@ -77,16 +77,14 @@ export class PackagePlayer {
       return;
     }
     this.#host.step(`${info.name} is HLS: playing its segments with hls.js`);
-    this.#timer ??= setInterval(() => this.#tick(), TICK);
     void this.#start();
   }
 
   /** Fetches nothing any more, until it is opened again. */
   close(): void {
-    clearInterval(this.#timer);
     clearTimeout(this.#retry);
-    this.#timer = undefined;
     this.#info = undefined;
+    this.#failure = null;
     this.#hls?.destroy();
     this.#hls = undefined;
   }
@@ -98,6 +96,33 @@ export class PackagePlayer {
   /** Whether something plays here, and not as frames. */
   get isOpen(): boolean {
     return this.#info !== undefined;
+  }
+
+  /** Qualities to choose from, highest first. */
+  qualities(): Quality[] {
+    const levels = this.#hls?.levels ?? [];
+    return qualitiesOf(levels.map(({ width, height, bitrate }, index) => ({ name: String(index), width, height, bitrate }))).toReversed();
+  }
+
+  /** Plays the quality of this name from the next segment on; `auto`: whichever the connection carries. */
+  choose(quality: string): void {
+    this.#quality = quality;
+    if (this.#hls !== undefined) {
+      const last = this.#hls.levels.length - 1;
+      const level = { auto: -1, lowest: 0, highest: last }[quality] ?? Number.parseInt(quality, 10);
+      this.#hls.nextLevel = level >= 0 && level <= last ? level : -1;
+    }
+  }
+
+  /** How it plays now. */
+  state(): SegmentsState {
+    const { currentTime, paused } = this.#film;
+    const now = performance.now();
+    if (currentTime !== this.#time.played || paused) {
+      this.#time = { played: currentTime, since: now };
+    }
+    const { currentLevel = -1, levels = [], latency = 0 } = this.#hls ?? {};
+    return { height: levels[currentLevel]?.height ?? 0, failure: this.#failure, still: now - this.#time.since, behind: latency, hasBegun: currentTime > 0 };
   }
 
   figures(): PackageFigures {
@@ -135,15 +160,20 @@ export class PackagePlayer {
       return;
     }
     if (!Player.isSupported()) {
-      this.#host.notice("fatal", "This browser cannot play HLS: it has no Media Source Extensions.");
+      this.#failure = { sentence: "This browser cannot play segments, as it has no Media Source Extensions. Try another browser.", isFinal: true };
       return;
     }
     const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
     this.#hls = hls;
     hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
+    hls.on(Player.Events.MANIFEST_PARSED, () => {
+      this.choose(this.#quality);
+      this.#host.qualities();
+    });
     let hasBegun = false;
     hls.on(Player.Events.FRAG_BUFFERED, () => {
       this.#pause = FIRST_PAUSE;
+      this.#failure = null;
       this.#recoveries = 0;
       // The player begins somewhere in its first segment: what is left of that may be over before the next one is here.
       const segment = hls.latestLevelDetails?.targetduration ?? 0;
@@ -175,28 +205,13 @@ export class PackagePlayer {
     }
     if (type === media) {
       this.#hls?.destroy();
-      this.#host.notice("fatal", `This browser cannot play what ${name} consists of (${details}). Ask its publisher for another codec.`);
+      this.#failure = { sentence: `This browser cannot play the codec of ${name} (${details}). Try another browser, or publish with another codec.`, isFinal: true };
       return;
     }
     const seconds = this.#pause / 1_000;
-    this.#host.notice("publisher", `${name} cannot be fetched (${error.message}). Trying again in ${seconds} s…`);
+    this.#failure = { sentence: `Fetching ${name} failed (${error.message.replace(/\.$/, "")}). Trying again in ${seconds} s…`, isFinal: false };
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#start(), this.#pause);
     this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
-  }
-
-  #tick(): void {
-    const hls = this.#hls;
-    if (hls === undefined) {
-      return;
-    }
-    const { currentTime, paused } = this.#film;
-    const now = performance.now();
-    if (currentTime !== this.#time.played || paused) {
-      this.#time = { played: currentTime, since: now };
-    }
-    const waits = now - this.#time.since;
-    const name = this.#info?.name ?? "";
-    this.#host.notice("past", waits > STALL_NOTICE ? `The picture waits: nothing new of ${name} has come for ${Math.round(waits / 1_000)} s.` : "");
   }
 }

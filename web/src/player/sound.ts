@@ -3,6 +3,8 @@ import type { OutputClock } from "../shared/sound.ts";
 
 /** What most streams carry; the browser converts to what the device wants. */
 const SAMPLE_RATE = 48_000;
+/** Time in which a device is opened, in milliseconds. */
+const RESUME_LIMIT = 500;
 /** How often the worklet learns when its samples are heard, in milliseconds. */
 const CLOCK_INTERVAL = 200;
 /** Weight of a new reading of that clock: single ones are off by some milliseconds. */
@@ -40,12 +42,21 @@ export class Sound {
     }
   }
 
-  /** Opens the device. The worker sends PCM to the port that is returned. */
+  /**
+   * Opens the device. The worker sends PCM to the port that is returned.
+   *
+   * @throws DOMException `NotAllowedError` where the browser wants a click first
+   */
   async start(): Promise<MessagePort> {
     this.stop();
     const context = new AudioContext({ sampleRate: SAMPLE_RATE, latencyHint: "interactive" });
     this.#context = context;
-    await Promise.all([context.audioWorklet.addModule(playerUrl), context.resume()]);
+    await context.audioWorklet.addModule(playerUrl);
+    // Where sound is not allowed this waits for a click.
+    await Promise.race([context.resume(), new Promise((resolve) => setTimeout(resolve, RESUME_LIMIT))]);
+    if (context.state !== "running" && !navigator.userActivation.hasBeenActive) {
+      throw new DOMException("the browser wants a click before it plays sound", "NotAllowedError");
+    }
     const node = new AudioWorkletNode(context, "namecast-player", { numberOfInputs: 0, outputChannelCount: [2] });
     this.#gain = new GainNode(context, { gain: this.#volume });
     node.connect(this.#gain).connect(context.destination);

@@ -8,8 +8,3 @@ export interface KnownKey {
 
 /** Remembered keys by name of the stream. */
 export type KnownKeys = Record<string, KnownKey>;
-
-/** What people read of a stream whose key is not the remembered one. */
-export function keyChanged(name: string, since: string): string {
-  return `${name} is signed by another key than the one remembered on ${since}. It is not shown. If the publisher really has a new key, forget the old one.`;
-}

@@ -1,3 +1,4 @@
+import type { Facts } from "./facts.ts";
 import type { KnownKey, KnownKeys } from "./known-keys.ts";
 import type { FetchReport, PackageInfo } from "./package.ts";
 import type { NodeInfo } from "./node.ts";
@@ -93,9 +94,8 @@ export type Report =
   | { type: "summary"; summary: Summary }
   /** Something that a person wants to know happened, such as a step of joining. */
   | { type: "step"; at: number; text: string }
-  /** Something that a person must know; replaced by the next of the same topic, removed by an empty text. `forget`: the stream whose remembered
-   * key is in the way. */
-  | { type: "notice"; topic: NoticeTopic; text: string; forget?: string }
+  /** Facts that changed. */
+  | { type: "facts"; facts: Partial<Facts> }
   /** The key of the stream `name` was met for the first time, and has signed what plays. */
   | { type: "remember"; name: string; key: KnownKey }
   /** The stream that plays. */
@@ -109,9 +109,6 @@ export type Report =
   | { type: "package"; info: PackageInfo }
   | FetchReport
   | { type: "shown"; shown: Shown[] };
-
-/** What a notice is about. */
-export type NoticeTopic = "transport" | "publisher" | "past" | "signer" | "codec" | "sound" | "publishing" | "browser" | "fatal";
 
 /** A sample of a data stream, verified. */
 export interface ReceivedSample {

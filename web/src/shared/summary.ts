@@ -1,3 +1,5 @@
+import type { Evidence } from "./facts.ts";
+
 /** Where a frame's time goes, in the order in which it passes. */
 export const STAGES = ["capture", "encode", "publish", "network", "reassembly", "buffer", "decode", "display"] as const;
 
@@ -6,16 +8,6 @@ export type Stage = (typeof STAGES)[number];
 
 /** Milliseconds in each stage. */
 export type StageTimes = Record<Stage, number>;
-
-/** What plays right now. */
-export type Phase =
-  /** No transport is up yet, or none any more. */
-  | "connecting"
-  /** A transport is up, the stream is being looked for. */
-  | "joining"
-  | "playing"
-  /** A transport is up but the stream brings nothing. */
-  | "waiting";
 
 /** Whether what is shown is live, as far as the publisher itself confirms it. */
 export type Liveness = "live" | "recorded" | "unconfirmed";
@@ -47,7 +39,9 @@ export interface Position {
 
 /** Everything the panel shows, four times a second. Times are milliseconds, shares are 0 to 1; null: not known yet. */
 export interface Summary {
-  phase: Phase;
+  evidence: Evidence;
+  /** Kinds of streams that are published. */
+  kinds: { video: boolean; audio: boolean; data: boolean };
   position: Position;
   transport: Transport | null;
   /** From capture to the canvas, over the last seconds. */
@@ -115,8 +109,8 @@ export interface PlayoutSummary {
 
 /** Whether this machine has time for what is played. */
 export interface OverloadSummary {
-  /** What is given up: the instruments' rate, then quality. */
-  level: "none" | "instruments" | "quality";
+  /** What is given up: the rate of figures, quality, the rate of pictures, all but key frames. */
+  level: "none" | "instruments" | "quality" | "rate" | "picture";
   /** Mean time by which the worker woke up late in the last second, in milliseconds. */
   delay: number;
 }
@@ -164,6 +158,8 @@ export interface VideoCounts {
   late: number;
   /** Due at the same moment as a newer one. */
   overtaken: number;
+  /** Left out, as this machine has no time for them. */
+  skipped: number;
   /** Not given to the decoder, as what they need is missing. */
   undecodable: number;
   decoderErrors: number;

@@ -13,6 +13,8 @@ export interface AudioHost {
   ready(milliseconds: number): number;
   decoderLost(reason: string): void;
   unsupported(codec: string): void;
+  /** The device played sound. */
+  heard(): void;
   /** The device needs all of it to be so much later, in milliseconds; the picture has to wait for it. */
   delayed(milliseconds: number): void;
 }
@@ -57,6 +59,9 @@ export class Audio {
     this.#port = port;
     port.onmessage = (event: MessageEvent<PlayerReport>) => {
       this.#heard = event.data;
+      if (event.data.lateness !== null) {
+        this.#host.heard();
+      }
       this.#host.delayed(event.data.delay);
     };
   }
@@ -107,19 +112,22 @@ export class Audio {
     this.#post({ type: "clear" });
   }
 
-  /** @param pictureLateness by how much the picture is shown after it is due, in milliseconds. */
-  summary(pictureLateness: number | null): AudioCounts {
+  /**
+   * @param pictureLateness by how much the picture is shown after it is due, in milliseconds
+   * @param isPublished whether the stream has sound
+   */
+  summary(pictureLateness: number | null, isPublished: boolean): AudioCounts {
     const { lateness = null, delay = 0, underruns = 0, jumps = 0, slack = null } = this.#heard ?? {};
     const offset = lateness !== null && pictureLateness !== null ? lateness - pictureLateness : null;
-    return { state: this.#state(), received: this.#received, offset, delay, underruns, jumps, slack };
+    return { state: this.#state(isPublished), received: this.#received, offset, delay, underruns, jumps, slack };
   }
 
-  #state(): AudioCounts["state"] {
+  #state(isPublished: boolean): AudioCounts["state"] {
     if (this.#unsupported) {
       return "unsupported";
     }
     if (this.#port === undefined) {
-      return this.#received === 0 ? "none" : "off";
+      return isPublished ? "off" : "none";
     }
     if (this.#heard === undefined) {
       return "starting";

@@ -46,6 +46,8 @@ export class Display {
   #size = { width: 0, height: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #timerAt = Infinity;
+  #shownAt: number | undefined;
+  /** When the frame before the next one was shown, if a pause between them is a freeze. */
   #lastShownAt: number | undefined;
   #lastShown = -1;
   #capturedAt: number | null = null;
@@ -55,7 +57,9 @@ export class Display {
   readonly latency = new Meter(300);
   readonly lateness = new Meter(MAX_MEASURED);
   readonly stages: StageTimes[] = [];
-  readonly counts = { shown: 0, late: 0, freezes: 0, longestGap: 0 };
+  readonly counts = { shown: 0, late: 0, skipped: 0, freezes: 0, longestGap: 0 };
+  /** Least time between two pictures, in milliseconds. */
+  minInterval = 0;
 
   constructor(screen: Screen, host: DisplayHost) {
     this.#screen = screen;
@@ -65,6 +69,11 @@ export class Display {
   /** Capture of the newest frame shown, in milliseconds since 1970. */
   get capturedAt(): number | null {
     return this.#capturedAt;
+  }
+
+  /** When a frame was last shown, in the worker's milliseconds. */
+  get shownAt(): number | undefined {
+    return this.#shownAt;
   }
 
   /** The rung of the newest frame shown. */
@@ -94,6 +103,9 @@ export class Display {
       if (frame.image.timestamp <= this.#lastShown || this.#isCatchingUp(frame)) {
         // What was old already when it came was only needed to decode the next.
         this.counts.late += frame.cameLate ? 0 : 1;
+        frame.close();
+      } else if (this.#shownAt !== undefined && performance.now() - this.#shownAt < this.minInterval - EARLY) {
+        this.counts.skipped += 1;
         frame.close();
       } else {
         this.#draw(frame);
@@ -170,6 +182,7 @@ export class Display {
       this.counts.longestGap = Math.max(this.counts.longestGap, gap);
       this.counts.freezes += gap > FREEZE ? 1 : 0;
     }
+    this.#shownAt = now;
     this.#lastShownAt = now;
     this.#lastShown = timestamp;
     this.#capturedAt = record.capturedAt;

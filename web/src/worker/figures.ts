@@ -128,16 +128,3 @@ export function rungsOf(rungs: readonly { name: string; bitrate: number; width?:
     .map(({ name, bitrate, width = 0, height = 0 }) => ({ name, bitrate, width, height }))
     .sort((a, b) => b.bitrate - a.bitrate);
 }
-
-/** Why no more frames come, for people; `nacked`: Interests that nodes had refused when the last one came; `isBusy`: whether this device is. */
-export function whyWaiting({ picture, liveness, interests_nacked = 0 }: CoreFigures, nacked: number, isBusy: boolean): string {
-  if (isBusy) {
-    return "This device is too busy to play the stream. Close other programs or choose a lower quality.";
-  }
-  if (picture?.startsWith("nothing fits")) {
-    return "The connection carries too little for a picture at the moment.";
-  }
-  // A publisher that answers is there, and nodes refuse what nobody publishes any more.
-  const isGone = liveness !== "live" || interests_nacked > nacked;
-  return isGone ? "The publisher is gone. Waiting for it to come back…" : "The picture is interrupted. Waiting for it to go on…";
-}

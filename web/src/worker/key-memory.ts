@@ -1,42 +1,31 @@
-import { keyChanged, type KnownKey } from "../shared/known-keys.ts";
+import type { SignerRefusal } from "../shared/facts.ts";
+import type { KnownKey } from "../shared/known-keys.ts";
 import type { SignerEvent } from "./records.ts";
-
-/** What is to be said of a signer. */
-export interface SignerNotice {
-  /** Empty if all is well. */
-  text: string;
-  /** Whether forgetting the remembered key would help. */
-  canForget: boolean;
-}
 
 /** Follows who signs one stream, and finds the key to remember. */
 export class KeyMemory {
-  readonly #name: string;
   readonly #isPinned: boolean;
   #known: KnownKey | undefined;
   /** Digest of a key that is met for the first time, until something is here that it signed. */
   #candidate: string | undefined;
 
   /** @param isPinned whether the address of the page says which key it must be. */
-  constructor(name: string, known: KnownKey | undefined, isPinned = false) {
-    this.#name = name;
+  constructor(known: KnownKey | undefined, isPinned = false) {
     this.#isPinned = isPinned;
     this.#known = known;
   }
 
-  /** Takes a signer as the core judged it. */
-  handleSigner(signer: SignerEvent): SignerNotice {
+  /** Records a signer as the core judged it. Returns why its stream is not shown; null: it is. */
+  handleSigner(signer: SignerEvent): SignerRefusal | null {
     this.#candidate = signer.memory === "new" ? signer.digest : undefined;
     if (signer.trusted) {
-      return { text: "", canForget: false };
+      return null;
     }
+    const refusal = { signer: signer.name, verdict: signer.verdict, since: this.#known?.since ?? "" };
     if (signer.memory === "changed" && this.#known !== undefined) {
-      return { text: keyChanged(this.#name, this.#known.since), canForget: true };
+      return { ...refusal, why: "changed" };
     }
-    if (this.#isPinned) {
-      return { text: `${this.#name} is not signed by the key that this link names, so it is not shown. Whoever gave you the link may have a new one.`, canForget: false };
-    }
-    return { text: `The stream is signed by ${signer.name}, which was ${signer.verdict}. It is not shown.`, canForget: false };
+    return { ...refusal, why: this.#isPinned ? "pinned" : "untrusted" };
   }
 
   /** The signer named last has signed what is here on day `today`. Returns its key if that is to be remembered. */

@@ -9,7 +9,14 @@ export interface Link {
   /** Whether half of what may wait to be sent does: who makes more should make less. */
   isBehind(): boolean;
   send(frame: Uint8Array<ArrayBuffer>): void;
+  /** Number of frames that arrived and that the browser dropped, as they were not read in time; absent where it does not count them. */
+  dropped?(): Promise<number>;
   close(): void;
+}
+
+/** Not in TypeScript's library yet. */
+interface CountingTransport {
+  getStats?(): Promise<{ datagrams?: { droppedIncoming?: number } }>;
 }
 
 /** What a transport reports once it is up. */
@@ -71,6 +78,10 @@ export async function openWebTransport(info: WebTransportInfo, events: LinkEvent
         unsent += 1;
         writer.write(frame).then(sent, sent);
       }
+    },
+    async dropped() {
+      const stats = await (session as CountingTransport).getStats?.();
+      return stats?.datagrams?.droppedIncoming ?? 0;
     },
     close() {
       open = false;

@@ -9,6 +9,8 @@ export interface LinksHost {
   up(link: Link, node: NodeInfo): void;
   down(reason: string): void;
   frame(octets: Uint8Array<ArrayBuffer>): void;
+  /** The browser dropped packets that had arrived, as nobody read them in time. */
+  dropped?(): void;
   /** Something worth telling about which transport is used and why. */
   step(text: string): void;
 }
@@ -40,8 +42,12 @@ export class Links {
   #pause = FIRST_PAUSE;
   #heardAt = 0;
   #silenceLimit = FIRST_SILENCE_LIMIT;
+  /** Whether something was sent since the node was heard, and when it was first. */
   #sentSince = false;
+  #askedAt = 0;
   #asking = false;
+  /** Packets of this connection that the browser dropped. */
+  #dropped = 0;
   #connecting = false;
   #closed = false;
   #hash = "";
@@ -77,6 +83,11 @@ export class Links {
     this.#connecting = false;
   }
 
+  /** Time since which the node has answered nothing that was sent, in milliseconds; 0: it answers. */
+  unanswered(now: number): number {
+    return this.#link !== undefined && this.#sentSince ? now - Math.max(this.#heardAt, this.#askedAt) : 0;
+  }
+
   /** Ends the connection for good. */
   close(): void {
     this.#closed = true;
@@ -88,11 +99,15 @@ export class Links {
     if (performance.now() >= this.#blackholeUntil) {
       this.#link?.send(frame);
     }
-    this.#sentSince = true;
+    if (!this.#sentSince) {
+      this.#sentSince = true;
+      this.#askedAt = performance.now();
+    }
   }
 
-  /** To be called about once a second: notices a transport that is up but dead. */
+  /** To be called about once a second: notices a transport that is up but dead, and packets that were dropped here. */
   async watch(): Promise<void> {
+    void this.#countDrops();
     const silence = performance.now() - this.#heardAt;
     if (this.#link === undefined || !this.#sentSince || silence < SILENCE_ASK || this.#asking) {
       return;
@@ -115,6 +130,17 @@ export class Links {
       }
     } finally {
       this.#asking = false;
+    }
+  }
+
+  async #countDrops(): Promise<void> {
+    const link = this.#link;
+    const dropped = await link?.dropped?.().catch(() => 0);
+    if (link !== undefined && link === this.#link && dropped !== undefined) {
+      if (dropped > this.#dropped) {
+        this.#host.dropped?.();
+      }
+      this.#dropped = dropped;
     }
   }
 
@@ -146,6 +172,7 @@ export class Links {
       }
       this.#hash = hashOf(node);
       this.#link = link;
+      this.#dropped = 0;
       this.#pause = FIRST_PAUSE;
       this.#heardAt = performance.now();
       this.#sentSince = false;

@@ -1,5 +1,5 @@
 /** What is given up for want of processor time, the least important first; sound is kept. */
-export const OVERLOAD_LEVELS = ["none", "instruments", "quality"] as const;
+export const OVERLOAD_LEVELS = ["none", "instruments", "quality", "rate", "picture"] as const;
 
 /** How much is given up. */
 export type OverloadLevel = (typeof OVERLOAD_LEVELS)[number];
@@ -11,11 +11,16 @@ const MEAN = 1_000;
 /** Mean lateness from which on figures are made less often, and a lower quality is played, in milliseconds. */
 const LATE = 25;
 const VERY_LATE = 50;
+/** Mean lateness from which on fewer pictures are shown, in milliseconds. */
+const TOO_LATE = 150;
+/** After packets were dropped here, others count as late by so much, for so long, in milliseconds. */
+const DROP_DELAY = 60;
+const DROP_SPAN = 1_500;
 /** A decoder so far behind has no time, in milliseconds: one that is merely slow to answer stays below. */
 const DECODER_BEHIND = 1_500;
 /** How long the machine must be short of time before more is given up, and how long it must have time before less is, in milliseconds. */
 const GIVE_UP_AFTER = 1_000;
-const TAKE_BACK_AFTER = 4_000;
+const TAKE_BACK_AFTER = 2_300;
 /** Most wake-ups remembered. */
 const MAX_WAKES = 400;
 
@@ -27,11 +32,14 @@ interface Wake {
 /**
  * Whether this machine has time for what is played, and what to give up if not.
  *
- * Knows how late timers of the worker fire, and how far behind the decoder is. Times are milliseconds on one clock.
+ * Knows how late timers of the worker fire, how far behind the decoder is, and which packets were dropped as nobody read them.
+ * First figures are made less often, then the lowest quality is played, then at most ten pictures a second are shown, then only key
+ * frames are decoded. Sound is kept. Times are milliseconds on one clock.
  */
 export class Overload {
   #wakes: Wake[] = [];
   #decoderAge = 0;
+  #droppedAt = -Infinity;
   #level = 0;
   /** Since when more, or less, should be given up than is. */
   #shortSince: number | undefined;
@@ -55,9 +63,14 @@ export class Overload {
     this.#decoderAge = age;
   }
 
+  /** Records that this machine dropped packets which had arrived. */
+  handleDrops(now: number): void {
+    this.#droppedAt = now;
+  }
+
   /** By how much what came just now may have waited for this thread. */
   wakeDelay(now: number): number {
-    let most = 0;
+    let most = now - this.#droppedAt < DROP_SPAN ? DROP_DELAY : 0;
     for (let index = this.#wakes.length - 1; index >= 0; index -= 1) {
       const wake = this.#wakes[index];
       if (wake === undefined || wake.at < now - RECENT) {
@@ -90,7 +103,13 @@ export class Overload {
 
   #wanted(now: number): number {
     const mean = this.meanDelay(now);
-    if (mean >= VERY_LATE || this.#decoderAge > DECODER_BEHIND) {
+    if (this.#decoderAge > DECODER_BEHIND) {
+      return 4;
+    }
+    if (mean >= TOO_LATE) {
+      return 3;
+    }
+    if (mean >= VERY_LATE || now - this.#droppedAt < DROP_SPAN) {
       return 2;
     }
     return mean >= LATE ? 1 : 0;

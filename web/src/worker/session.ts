@@ -1,10 +1,11 @@
-import type { Command, Fault, NoticeTopic, Options, Publishes, Report } from "../shared/messages.ts";
+import { NO_FACTS, type Evidence, type Facts } from "../shared/facts.ts";
+import type { Command, Fault, Options, Publishes, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
-import type { Phase, Position, Summary } from "../shared/summary.ts";
+import type { Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
-import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, whyWaiting, type CoreFigures } from "./figures.ts";
+import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
@@ -22,10 +23,6 @@ type Start = Extract<Command, { type: "start" }>;
 
 /** Target until somebody chooses another, in milliseconds. */
 const DEFAULT_TARGET = 100;
-/** Without a frame for this long the stream is not playing, in milliseconds. */
-const SILENCE = 1_500;
-/** The same for a package, whose playlists come once a segment. */
-const PACKAGE_SILENCE = 30_000;
 /** How often the page gets figures, in milliseconds. */
 const SUMMARY_INTERVAL = 250;
 /** Figures that shares are taken of: 10 s. */
@@ -34,6 +31,18 @@ const RECENT = 40;
 const MAX_LAG = 300;
 /** Figures are made in every fourth interval only while the machine is busy. */
 const BUSY_INTERVALS = 4;
+/** Time between two pictures while the machine has no time for more, in milliseconds. */
+const BUSY_PICTURE_INTERVAL = 100;
+/** Longest time between two key frames that counts as playing while nothing else is decoded, in milliseconds. */
+const KEY_FRAME_INTERVAL = 2_000;
+/** What people read in the log. */
+const OVERLOAD_STEPS = {
+  none: "This machine has time again",
+  instruments: "This machine is busy: fewer figures",
+  quality: "This machine is busy: lowest quality",
+  rate: "This machine is busy: ten pictures a second",
+  picture: "This machine is busy: key frames only",
+};
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
 /** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
@@ -60,7 +69,7 @@ export class Session {
   readonly #video: Video;
   readonly #audio: Audio;
   readonly #lipSync = new LipSync();
-  readonly #travel = new Travel((text) => this.#notice("past", text));
+  readonly #travel = new Travel((missed) => this.#fact({ missed }));
   readonly #name: string;
   readonly #keys: KeyMemory;
   #face: number | undefined;
@@ -80,22 +89,29 @@ export class Session {
   /** What the past is played later than the core thinks, in milliseconds. */
   #lag = 0;
   readonly #intervals: ReturnType<typeof setInterval>[];
-  #lastFrameAt = -Infinity;
+  /** When a frame of any stream arrived, and when sound was heard. */
+  #arrivedAt: number | undefined;
+  #heardAt: number | undefined;
   /** Interests that nodes had refused while frames came. */
   #nacked = 0;
   /** Whether the stream is published as segments. */
   #isPackage = false;
-  #linkSince = Infinity;
+  /** Whether a person can see the picture, and whether sound is played. */
+  #isSeen: boolean;
+  #hasSound = false;
+  /** Since when a picture is due: the connection is up, or the picture was requested again. */
+  #soughtAt = performance.now();
   #firstFrame: number | null = null;
   /** Number of the data stream that the page publishes. */
   #publication: number | undefined;
-  #notices = new Map<NoticeTopic, string>();
+  #facts: Facts = { ...NO_FACTS, server: "answers" };
   #figures: CoreFigures = {};
   /** The figures of the last while, oldest first, from when something was shown on. */
   #recent: CoreFigures[] = [];
 
   private constructor({ start, screen, report }: Opening, node: NodeInfo, core: Core, links: Links) {
     this.#start = start;
+    this.#isSeen = start.visible;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
@@ -105,7 +121,7 @@ export class Session {
     this.#rungInUse = this.#wish;
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
-    this.#keys = new KeyMemory(this.#name, known, start.options.key !== undefined);
+    this.#keys = new KeyMemory(known, start.options.key !== undefined);
     this.#tab = core.make(this.#tabConfig(start.options, node, known));
     this.#pump = new Pump(
       this.#tab,
@@ -118,8 +134,9 @@ export class Session {
       resized: (width, height) => report({ type: "size", width, height }),
       jumpedLate: (late) => this.#jumpedLate(late),
     });
-    this.#audio = new Audio({ ...this.#decoderHost("audio"), delayed: (delay) => this.#holdPicture(delay) });
+    this.#audio = new Audio({ ...this.#decoderHost("audio"), heard: () => (this.#heardAt = performance.now()), delayed: (delay) => this.#holdPicture(delay) });
     this.#links = links;
+    this.#chooseStreams();
     report({ type: "name", name: this.#name });
     this.#publish(start.publishes);
     if (links.link !== undefined) {
@@ -148,6 +165,7 @@ export class Session {
         up: (link, node) => inside((it) => it.#linkUp(link, node)),
         down: (reason) => inside((it) => it.#linkDown(reason)),
         frame: (octets) => inside((it) => it.#handleFrame(octets)),
+        dropped: () => inside((it) => it.#overload.handleDrops(performance.now())),
         step: (text) => report({ type: "step", at: performance.timeOrigin + performance.now(), text }),
       },
       start.options.transport,
@@ -189,14 +207,17 @@ export class Session {
         this.#seek(command.number, command.to);
         break;
       case "visible":
-        this.#video.setVisible(command.visible);
-        this.#playout.restart(performance.now());
+        this.#setSeen(command.visible);
         break;
       case "sound":
         this.#audio.start(command.port);
+        this.#hasSound = true;
+        this.#chooseStreams();
         break;
       case "soundOff":
         this.#audio.stop();
+        this.#hasSound = false;
+        this.#chooseStreams();
         break;
       case "publish":
         this.#publish(command.publishes);
@@ -227,10 +248,30 @@ export class Session {
       ...(options.streams === undefined ? {} : { streams: options.streams }),
       target_ms: this.#target,
       wall_at_zero_us: performance.timeOrigin * 1_000,
-      audio: true,
+      audio: false,
       ...(options.controller === undefined ? {} : { controller: options.controller }),
       seed: crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
     };
+  }
+
+  #setSeen(isSeen: boolean): void {
+    const now = performance.now();
+    this.#isSeen = isSeen;
+    this.#soughtAt = now;
+    this.#video.setVisible(isSeen);
+    this.#playout.restart(now);
+    if (isSeen && !this.#travel.live) {
+      // What was passed over meanwhile is needed to decode the next picture.
+      this.#tab.decoderError(STREAM_NUMBER.video, now);
+    }
+    this.#chooseStreams();
+    this.#summarise();
+  }
+
+  /** Requests what is seen and heard. In the past all is requested, as playback would start again with each change. */
+  #chooseStreams(): void {
+    const { live } = this.#travel;
+    this.#tab.setWanted(this.#isSeen || !live, this.#hasSound || !live, performance.now());
   }
 
   #publish(publishes: Publishes | undefined): void {
@@ -241,7 +282,7 @@ export class Session {
     try {
       this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
     } catch (error) {
-      this.#notice("publishing", `The page cannot publish ${publishes.name}: ${message(error)}`);
+      this.#fact({ publishing: `The page cannot publish ${publishes.name}: ${message(error)}` });
     }
   }
 
@@ -252,7 +293,7 @@ export class Session {
     try {
       this.#tab.send(this.#publication, sample, performance.now());
     } catch (error) {
-      this.#notice("publishing", `A note was not published: ${message(error)}`);
+      this.#fact({ publishing: `A note was not published: ${message(error)}` });
     }
   }
 
@@ -265,19 +306,18 @@ export class Session {
   }
 
   #handleRegistration({ name, state, why }: RegistrationEvent): void {
-    const advice = "If the node is not on this machine, its operator has to set localhop = true in [management].";
+    const advice = "If the node is on another machine, its operator has to set localhop = true in [management].";
     const texts = {
-      registered: "",
-      unanswered: `The node does not answer the wish to publish ${name}. ${advice}`,
-      refused: `${name} is not published: ${why ?? ""}. ${advice}`,
+      registered: null,
+      unanswered: `The node does not answer the request to publish ${name}. ${advice}`,
+      refused: `The node refuses to publish ${name}: ${why ?? ""}. ${advice}`,
     };
     this.#step(state === "registered" ? `Publishing ${name}` : `Publishing ${name}: ${state}`);
-    this.#notice("publishing", texts[state]);
+    this.#fact({ publishing: texts[state] });
   }
 
   #decoderHost(stream: "video" | "audio") {
     const number = STREAM_NUMBER[stream];
-    const topic = stream === "video" ? "codec" : "sound";
     return {
       rung: (name: string) => this.#rung(stream, name),
       decoded: (position: number, took: number) => this.#tab.decoded(number, position, took, performance.now()),
@@ -296,9 +336,7 @@ export class Session {
         this.#tab.decoderError(number, performance.now());
         this.#pump.soon();
       },
-      unsupported: (codec: string) => {
-        this.#notice(topic, `This browser cannot decode ${codec}. Choose another codec at the publisher, or another browser.`);
-      },
+      unsupported: (codec: string) => this.#fact(stream === "video" ? { videoCodec: codec } : { audioCodec: codec }),
     };
   }
 
@@ -308,9 +346,13 @@ export class Session {
 
   #linkUp(link: Link, node: NodeInfo): void {
     this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
-    this.#linkSince = performance.now();
+    this.#soughtAt = performance.now();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
-    this.#notice("transport", "");
+    // Interests that had no connection were refused here, by no node.
+    this.#summarise();
+    this.#nacked = this.#figures.interests_nacked ?? 0;
+    this.#summarise();
+    this.#fact({ server: "answers", link: { isUp: true, lost: null } });
     this.#pump.soon();
   }
 
@@ -319,9 +361,8 @@ export class Session {
       this.#tab.faceDown(this.#face, performance.now());
       this.#face = undefined;
     }
-    this.#linkSince = Infinity;
     this.#step(`Connection lost: ${reason}`);
-    this.#notice("transport", `The connection is gone (${reason}). Connecting again…`);
+    this.#fact({ link: { isUp: false, lost: reason } });
     this.#pump.soon();
   }
 
@@ -338,6 +379,10 @@ export class Session {
   }
 
   #handleWake(late: number): void {
+    if (!this.#isSeen) {
+      // Browsers let timers of hidden pages be late.
+      return;
+    }
     const now = performance.now();
     this.#overload.handleWake(now, late);
     this.#tab.setWakeDelay(this.#overload.wakeDelay(now));
@@ -348,14 +393,17 @@ export class Session {
     this.#overload.handleDecoder(this.#video.decoderAge(now));
     if (this.#overload.update(now)) {
       const { level } = this.#overload;
-      this.#step({ none: "This machine has time again", instruments: "This machine is busy: fewer figures", quality: "This machine is busy: lowest quality" }[level]);
+      this.#step(OVERLOAD_STEPS[level]);
+      this.#video.display.minInterval = level === "rate" || level === "picture" ? BUSY_PICTURE_INTERVAL : 0;
+      this.#video.keyFramesOnly = level === "picture";
       this.#chooseRung();
     }
   }
 
   /** What was asked for, unless that is left to the player and the machine has no time for more than the lowest. */
   #chooseRung(): void {
-    const isLow = this.#overload.level === "quality" && this.#wish === "auto";
+    const { level } = this.#overload;
+    const isLow = level !== "none" && level !== "instruments" && this.#wish === "auto";
     const rung = isLow ? "lowest" : this.#wish;
     if (rung !== this.#rungInUse) {
       this.#rungInUse = rung;
@@ -380,7 +428,7 @@ export class Session {
         this.#handleEvent(record.event);
         break;
       case "fetched": {
-        this.#lastFrameAt = performance.now();
+        this.#arrivedAt = performance.now();
         const { number, waited, flowed } = record;
         // The octets are a view of a batch that holds more.
         this.#report({ type: "fetched", number, waited, flowed, octets: record.octets.slice() });
@@ -397,6 +445,7 @@ export class Session {
     }
     if (jump) {
       this.#lag = 0;
+      this.#soughtAt = performance.now();
       this.#lipSync.reset();
       this.#playout.restart(performance.now());
     }
@@ -404,8 +453,8 @@ export class Session {
 
   #handleMedia(record: FrameRecord): void {
     const dueAt = record.dueAt + this.#lag + this.#playout.margin;
+    this.#arrivedAt = performance.now();
     if (record.stream === "video") {
-      this.#lastFrameAt = performance.now();
       if (!record.decodeOnly) {
         this.#lipSync.handleVideo(record.capturedAt, dueAt);
       }
@@ -418,7 +467,6 @@ export class Session {
   }
 
   #handleSample({ position, capturedAt, payload }: FrameRecord, dueAt: number): void {
-    this.#lastFrameAt = performance.now();
     this.#tab.rendered(STREAM_NUMBER.data, position, performance.now());
     if (this.#catalogue?.streams.find(({ kind }) => kind === "data")?.codec === CAPTIONS) {
       const text = new TextDecoder().decode(payload);
@@ -451,6 +499,7 @@ export class Session {
         break;
       default:
         this.#travel.handle(event, performance.now());
+        this.#chooseStreams();
         // Whoever moved the rewind bar waits for it.
         this.#summarise();
     }
@@ -458,15 +507,13 @@ export class Session {
 
   #handleSigner(signer: SignerEvent): void {
     this.#step(`Signed by ${signer.name}: ${signer.verdict}`);
-    const { text, canForget } = this.#keys.handleSigner(signer);
-    this.#notice("signer", text, canForget ? this.#name : undefined);
+    this.#fact({ refusal: this.#keys.handleSigner(signer) });
   }
 
   /** Has the page play a stream of segments. */
   #openPackage({ streams, version }: Catalogue): void {
     this.#isPackage = streams.some(({ codec }) => codec === HLS);
     if (this.#isPackage) {
-      this.#lastFrameAt = performance.now();
       this.#report({ type: "package", info: { name: this.#name, version } });
     }
   }
@@ -551,38 +598,44 @@ export class Session {
     }
   }
 
-  #phase(): Phase {
-    const now = performance.now();
-    if (now - this.#lastFrameAt < (this.#isPackage ? PACKAGE_SILENCE : SILENCE)) {
-      return "playing";
-    }
-    if (this.#links.link === undefined) {
-      return "connecting";
-    }
-    return this.#lastFrameAt === -Infinity ? "joining" : "waiting";
+  /** What was proved, and how long ago. */
+  #evidence(now: number): Evidence {
+    const age = (at: number | undefined): number | null => (at === undefined ? null : now - at);
+    return {
+      shown: age(this.#video.display.shownAt),
+      heard: age(this.#heardAt),
+      arrived: age(this.#arrivedAt),
+      unanswered: this.#links.unanswered(now),
+      settled: now - this.#soughtAt,
+      refused: (this.#figures.interests_nacked ?? 0) - this.#nacked,
+      interval: this.#video.keyFramesOnly ? KEY_FRAME_INTERVAL : this.#video.interval,
+      decoding: this.#video.decoderAge(now),
+    };
   }
 
-  #summarise(phase = this.#phase()): void {
+  #summarise(): void {
     this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
     if (this.#firstFrame !== null) {
       this.#recent.push(this.#figures);
       this.#recent.splice(0, Math.max(0, this.#recent.length - RECENT));
     }
-    this.#report({ type: "summary", summary: this.#summary(phase) });
+    this.#report({ type: "summary", summary: this.#summary() });
   }
 
   #tick(): void {
-    const phase = this.#phase();
-    if (performance.now() - this.#lastFrameAt < SUMMARY_INTERVAL) {
+    const now = performance.now();
+    if (this.#arrivedAt !== undefined && now - this.#arrivedAt < SUMMARY_INTERVAL) {
       this.#nacked = this.#figures.interests_nacked ?? 0;
     }
-    this.#travel.tick(performance.now());
-    this.#adaptPlayout(performance.now());
-    this.#watchOverload(performance.now());
-    this.#notice("publisher", this.#whyNothing(phase));
+    this.#travel.tick(now);
+    if (!this.#isSeen) {
+      return;
+    }
+    this.#adaptPlayout(now);
+    this.#watchOverload(now);
     this.#ticks += 1;
     if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
-      this.#summarise(phase);
+      this.#summarise();
     }
     const shown = this.#video.display.takeShown();
     if (shown.length > 0) {
@@ -590,31 +643,20 @@ export class Session {
     }
   }
 
-  /** Why nothing plays, if nobody else says it: one cause, one sentence. */
-  #whyNothing(phase: Phase): string {
-    const isRefused = (this.#notices.get("signer") ?? "") !== "";
-    if (isRefused || performance.now() - this.#linkSince <= SILENCE) {
-      return "";
-    }
-    if (phase === "joining") {
-      return `Nobody publishes ${this.#name} yet. Waiting…`;
-    }
-    if (phase !== "waiting") {
-      return "";
-    }
-    return whyWaiting(this.#figures, this.#nacked, this.#overload.level !== "none");
-  }
-
-  #summary(phase: Phase): Summary {
+  #summary(): Summary {
     const figures = this.#figures;
+    const now = performance.now();
     const ahead = clockAhead(figures);
     const shares = sharesOf(figures, this.#recent[0] ?? figures);
     const { display } = this.#video;
     const video = this.#video.summary();
-    const rungs = this.#catalogue?.streams.find((stream) => stream.kind === "video")?.rungs ?? [];
+    const streams = this.#catalogue?.streams ?? [];
+    const has = (kind: Stream): boolean => streams.some((stream) => stream.kind === kind);
+    const rungs = streams.find(({ kind }) => kind === "video")?.rungs ?? [];
     const { live } = this.#travel;
     return {
-      phase,
+      evidence: this.#evidence(now),
+      kinds: { video: has("video"), audio: has("audio"), data: has("data") },
       position: this.#position(figures),
       transport: this.#links.link?.transport ?? null,
       latency: live ? corrected(display.latency.spread(), ahead) : null,
@@ -625,7 +667,7 @@ export class Session {
       buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
       target: this.#target,
       playout: { target: this.#playout.current, needed: this.#playout.needed, isCapped: this.#playout.isCapped },
-      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(performance.now()) },
+      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(now) },
       reorder: figures.reorder_ms ?? 0,
       rtt: figures.rtt_ms ?? null,
       rttMin: figures.rtt_min_ms ?? null,
@@ -650,7 +692,7 @@ export class Session {
       clockOffset: figures.clock_offset_ms ?? null,
       coreMemory: this.#core.memory(),
       video,
-      audio: this.#audio.summary(display.lateness.mean()),
+      audio: this.#audio.summary(display.lateness.mean(), has("audio")),
       consumer: figures as Record<string, unknown>,
     };
   }
@@ -670,35 +712,26 @@ export class Session {
     this.#report({ type: "step", at: performance.timeOrigin + performance.now(), text });
   }
 
-  /** Says it once. */
-  #notice(topic: NoticeTopic, text: string, forget?: string): void {
-    if ((this.#notices.get(topic) ?? "") !== text) {
-      this.#notices.set(topic, text);
-      this.#report({ type: "notice", topic, text, ...(forget === undefined ? {} : { forget }) });
+  #fact(facts: Partial<Facts>): void {
+    const now = { ...this.#facts, ...facts };
+    if (JSON.stringify(now) !== JSON.stringify(this.#facts)) {
+      this.#facts = now;
+      this.#report({ type: "facts", facts });
     }
   }
 }
 
-/** Asks until the server answers or nobody wants it: the page may be open before the server is back. */
+/** Requests the description until the server answers or nobody wants it: the page may be open before the server is back. */
 async function firstNode(start: Start, report: (report: Report) => void, signal: AbortSignal): Promise<NodeInfo | undefined> {
-  for (let told = false; !signal.aborted; told = true) {
+  while (!signal.aborted) {
     try {
       const node = await fetchNode(start.base);
-      report({ type: "notice", topic: "transport", text: "" });
+      report({ type: "facts", facts: { server: "answers" } });
       return node;
     } catch {
-      if (!told) {
-        report({ type: "notice", topic: "transport", text: noAnswer(new URL(start.base).origin, start.origin) });
-      }
+      report({ type: "facts", facts: { server: "silent" } });
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
   }
   return undefined;
-}
-
-/** Why a server does not answer. Browsers do not tell a page of another site whether it was refused or nobody is there. */
-function noAnswer(server: string, page: string): string {
-  return server === page
-    ? "The server does not answer. Trying again…"
-    : `${server} does not answer, or does not let pages of ${page} use it: its operator has to add "${page}" to allow-origins in [web] of its configuration file. Trying again…`;
 }

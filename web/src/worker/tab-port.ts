@@ -45,6 +45,8 @@ export interface TabPort extends CorePort {
   giveUp(number: number): void;
   setTarget(milliseconds: number, now: number): void;
   setRung(name: string, now: number): void;
+  /** Chooses whether video and audio are requested. */
+  setWanted(video: boolean, audio: boolean, now: number): void;
   /** By how many milliseconds packets are handled after they arrive, as this machine is busy. */
   setWakeDelay(milliseconds: number): void;
   /** Goes to what was captured at `time` (publisher's clock, milliseconds since 1970); infinite: to what is live. */

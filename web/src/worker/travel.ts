@@ -1,12 +1,13 @@
+import type { MissedTime } from "../shared/facts.ts";
 import type { SeekEvent } from "./records.ts";
 
-/** How long a person has to read why a time cannot be had, in milliseconds. */
+/** How long a person has to read why a time is missing, in milliseconds. */
 const NOTICE_SPAN = 8_000;
 
-/** Follows where in time playback is, and says why it is not where it should be. */
+/** Follows where in time playback is, and reports times that are missing. */
 export class Travel {
-  readonly #notice: (text: string) => void;
-  #noticeUntil = Infinity;
+  readonly #report: (missed: MissedTime | null) => void;
+  #reportedUntil = Infinity;
   /** Whether what is published now plays. */
   live = true;
   /** The time that is being gone to, in milliseconds since 1970. */
@@ -14,9 +15,9 @@ export class Travel {
   /** Number of the last command that was given. */
   answers = 0;
 
-  /** @param notice shows a sentence, or removes it if it is empty. */
-  constructor(notice: (text: string) => void) {
-    this.#notice = notice;
+  /** @param report takes the time that is missing; null: none any more */
+  constructor(report: (missed: MissedTime | null) => void) {
+    this.#report = report;
   }
 
   /** Takes what became of a wish to go to another time. `now` is on any clock, in milliseconds. */
@@ -24,7 +25,7 @@ export class Travel {
     this.seeking = event.type === "seeking" ? event.to : null;
     switch (event.type) {
       case "seeking":
-        this.#say("", Infinity);
+        this.#say(null, Infinity);
         break;
       case "playing":
         this.live = false;
@@ -33,33 +34,20 @@ export class Travel {
         this.live = true;
         break;
       case "nothing":
-        this.#say(`${whyNothing(event)} ${this.live ? "Live goes on." : "Playback goes on where it was."}`, now + NOTICE_SPAN);
+        this.#say({ to: event.to, since: event.since, answered: event.answered }, now + NOTICE_SPAN);
         break;
     }
   }
 
-  /** Removes what was said long enough. */
+  /** Withdraws a report that was there long enough. */
   tick(now: number): void {
-    if (now >= this.#noticeUntil) {
-      this.#say("", Infinity);
+    if (now >= this.#reportedUntil) {
+      this.#say(null, Infinity);
     }
   }
 
-  #say(text: string, until: number): void {
-    this.#noticeUntil = until;
-    this.#notice(text);
+  #say(missed: MissedTime | null, until: number): void {
+    this.#reportedUntil = until;
+    this.#report(missed);
   }
-}
-
-function whyNothing({ to, since, answered }: Extract<SeekEvent, { type: "nothing" }>): string {
-  if (!answered) {
-    return "Nobody answers for the past: the archive is gone, or there is none.";
-  }
-  const of = `Nothing is kept of ${clockTime(to)}`;
-  return since === null ? `${of}.` : `${of}: what is kept begins at ${clockTime(since)}.`;
-}
-
-/** A time of day, where this machine is. */
-function clockTime(time: number): string {
-  return new Date(time).toLocaleTimeString("en-GB");
 }

@@ -1,7 +1,6 @@
 import type { VideoCounts } from "../shared/summary.ts";
 import { DecoderChoice } from "./decoder-choice.ts";
 import { Display } from "./display.ts";
-import { RecentFrames } from "./gop.ts";
 import type { FrameRecord, Rung } from "./records.ts";
 import type { Screen } from "./screen.ts";
 
@@ -31,9 +30,6 @@ const MAX_WAITING = 240;
 const MAX_BEHIND = 2_000;
 /** A frame that does not come out of the decoder for so long never will, in milliseconds. */
 const STUCK = 5_000;
-/** What is kept while nobody looks: ten seconds between key frames at 30 fps, at more than 3 Mbit/s. */
-const MAX_RECENT_FRAMES = 300;
-const MAX_RECENT_BYTES = 8 << 20;
 /** Decoders hold reordered pictures back until others come. Nothing coming for so long, in milliseconds, they give what they have. */
 const IDLE = 1_500;
 
@@ -52,7 +48,6 @@ interface Pending extends Encoded {
 /** Decodes the frames of the stream, for a display that shows each at its time. */
 export class Video {
   readonly #host: VideoHost;
-  readonly #recent = new RecentFrames(MAX_RECENT_FRAMES, MAX_RECENT_BYTES);
   readonly #choice = new DecoderChoice();
   /** Frames that wait for the decoder, as enough decoded ones wait for their time. */
   readonly #waiting: Encoded[] = [];
@@ -77,6 +72,8 @@ export class Video {
   #newestDueAt = -Infinity;
   readonly #counts = { received: 0, undecodable: 0, decoderErrors: 0 };
 
+  /** Whether all frames but key frames are left out, as the machine has no time. */
+  keyFramesOnly = false;
   readonly display: Display;
 
   constructor(screen: Screen, visible: boolean, host: VideoHost) {
@@ -99,12 +96,10 @@ export class Video {
     this.#newestDueAt = isReordered ? Math.max(this.#newestDueAt, record.dueAt) : record.dueAt;
     if (this.#visible) {
       this.#take(record);
-    } else {
-      this.#recent.push(record);
     }
   }
 
-  /** Stops or takes up showing. While nobody looks nothing is decoded; afterwards the newest picture is back at once. */
+  /** Stops or resumes showing. While nobody looks nothing is decoded; afterwards the next key frame is. */
   setVisible(visible: boolean): void {
     if (visible === this.#visible) {
       return;
@@ -113,11 +108,7 @@ export class Video {
     this.display.interrupt();
     this.#waiting.length = 0;
     this.#waitForKey = true;
-    if (visible) {
-      const now = performance.now();
-      this.#recent.take().forEach((record) => this.#take({ ...record, catchingUp: record.catchingUp || record.dueAt < now }));
-    } else {
-      this.#recent.clear();
+    if (!visible) {
       this.#closeDecoder();
     }
   }
@@ -130,7 +121,6 @@ export class Video {
     if (jump) {
       this.#waiting.length = 0;
       this.#pending.clear();
-      this.#recent.clear();
       this.#resetDecoder();
       this.#jumped = true;
       // The first picture is shown however old it is, and the pause before it is no freeze.
@@ -168,6 +158,12 @@ export class Video {
     } catch {
       // Then it is broken already.
     }
+  }
+
+  /** Time between two pictures of the rung, in milliseconds. */
+  get interval(): number {
+    const { num, den } = this.#host.rung(this.#rung)?.rate ?? { num: 0, den: 1 };
+    return num > 0 ? (1_000 * den) / num : 0;
   }
 
   /** How long what is here would last, in milliseconds. */
@@ -215,6 +211,11 @@ export class Video {
     this.#watchDecoder();
     if (record.key) {
       this.#waitForKey = this.#isBehind || !this.#configure(record.rung);
+    }
+    if (this.keyFramesOnly && !record.key) {
+      this.display.counts.skipped += 1;
+      this.#waitForKey = true;
+      return;
     }
     if (this.#waitForKey || this.#decoder === undefined) {
       this.#counts.undecodable += 1;

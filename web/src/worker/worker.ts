@@ -86,5 +86,5 @@ function remember(command: Command): void {
 }
 
 function fail(error: unknown): void {
-  report({ type: "notice", topic: "fatal", text: `The page cannot play: ${message(error)}` });
+  report({ type: "facts", facts: { failure: message(error) } });
 }

@@ -10,4 +10,5 @@ mod playing;
 mod reordering;
 mod swarm;
 mod trouble;
+mod wanted;
 mod world;

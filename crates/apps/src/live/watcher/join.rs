@@ -188,6 +188,7 @@ impl Watch {
         self.authority.forget();
         self.catalogues.forget();
         self.streams.end();
+        self.resting.clear();
     }
 
     /// Takes what verified metadata says of the publisher: its clock, and that it is there. Returns whether the metadata is
@@ -304,7 +305,7 @@ impl Watch {
             self.outbox
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
-        let mut before = self.streams.end();
+        let before = self.streams.end();
         self.gather();
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
         self.requests
@@ -314,12 +315,29 @@ impl Watch {
                 self.sessions.leave(left, kind, shown);
             }
         }
+        self.resting.extend(before);
+        for kind in self.pull_wanted(now, &name, &catalogue) {
+            self.outbox.event(Event::NoSuchStream { stream: kind });
+        }
+        self.resting.clear();
+        self.catalogues.install(name, catalogue);
+        if self.authority.verifier().is_some() {
+            self.announce();
+        }
+    }
+
+    /// Pulls the wanted streams of `catalogue` that are not pulled. Returns the kinds that it does not list.
+    fn pull_wanted(&mut self, now: Instant, name: &Name, catalogue: &Catalogue) -> Vec<StreamKind> {
+        let mut missing = Vec::new();
         for (kind, choice) in self.config.wanted() {
+            if self.streams.get(kind).is_some() {
+                continue;
+            }
             let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
             let Some((info, rung)) =
                 info.and_then(|info| Some((info, stream::choose(info, &choice)?)))
             else {
-                self.outbox.event(Event::NoSuchStream { stream: kind });
+                missing.push(kind);
                 continue;
             };
             let client = self.clients.draw();
@@ -327,20 +345,40 @@ impl Watch {
             let began_at = Timestamp::from_micros(catalogue.version);
             let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
             pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
-            if let Some(at) = before.iter().position(|old| old.kind == kind) {
-                pulled.inherit(before.swap_remove(at));
+            if let Some(at) = self.resting.iter().position(|old| old.kind == kind) {
+                pulled.inherit(self.resting.swap_remove(at));
             }
-            let shown = self.sessions.shown_before(now, &name, kind);
+            let shown = self.sessions.shown_before(now, name, kind);
             pulled.begin_after(shown, self.sessions.fresh_until(now));
             if pulled.had_frame {
                 self.outbox.push(Watched::gap(kind));
             }
             self.streams.push(pulled);
         }
-        self.catalogues.install(name, catalogue);
-        if self.authority.verifier().is_some() {
-            self.announce();
+        missing
+    }
+
+    /// Chooses whether video and audio are pulled. A stream that is left out costs no requests; one that comes back starts at its
+    /// newest key sample. In the past playback starts again at its time.
+    pub fn set_wanted(&mut self, now: Instant, video: bool, audio: bool) {
+        if (self.config.video, self.config.audio) == (video, audio) {
+            return;
         }
+        (self.config.video, self.config.audio) = (video, audio);
+        self.travel.seek_again(now);
+        let wanted: Vec<_> = self.config.wanted().map(|(kind, _)| kind).collect();
+        let ended = self.streams.end_if(|kind| !wanted.contains(&kind));
+        let known = self.catalogues.name().cloned();
+        if let Some((name, catalogue)) = known.zip(self.catalogues.current().cloned()) {
+            for (kind, shown) in ended.iter().filter_map(|old| Some((old.kind, old.shown?))) {
+                self.sessions.leave(&name, kind, shown);
+            }
+            self.resting.extend(ended);
+            self.pull_wanted(now, &name, &catalogue);
+            self.streams.forget_starvation();
+            self.probe(now);
+        }
+        self.changed_at = Some(now);
     }
 
     /// Tells of the catalogue, which is verified by now.

@@ -52,6 +52,8 @@ pub struct Watch {
     authority: Authority<Heard>,
     catalogues: Catalogues,
     streams: Streams,
+    /// Streams of the catalogue that are not wanted at the moment, one of a kind.
+    resting: Vec<stream::Pulled>,
     /// Numbers of what requests anything for it.
     clients: Clients,
     /// What it wants of the uplink, in order.
@@ -86,6 +88,7 @@ impl Watch {
             authority: Authority::new(clients.draw().object(0)),
             catalogues: Catalogues::new(clients.draw()),
             streams: Streams::default(),
+            resting: Vec::new(),
             travel: seek::Travel::new(config.from, clients.draw()),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, clients.draw().object(0)),
@@ -361,7 +364,15 @@ impl Watch {
         for rung in switched {
             self.outbox.event(Event::SwitchedRung { rung });
         }
-        self.watch_rungs(now);
+        // Prepares the change to rungs that suit the way better.
+        for at in 0..self.streams.len() {
+            let pulled = self.streams.at(at);
+            if !pulled.is_steered()
+                && let Some(rung) = pulled.watch_rung(now)
+            {
+                self.prepare_rung(now, at, &rung);
+            }
+        }
         match self.streams.check_starvation(now) {
             Some(true) => {
                 self.outbox.event(Event::Starved);
@@ -407,19 +418,6 @@ impl Watch {
         let (wall, target) = (self.config.wall(now), self.streams.target(&self.config));
         if let Some(liveness) = self.proof.news(now, wall, target) {
             self.outbox.event(Event::Liveness(liveness));
-        }
-    }
-
-    /// Prepares the change to rungs that suit the way better.
-    fn watch_rungs(&mut self, now: Instant) {
-        for at in 0..self.streams.len() {
-            let pulled = self.streams.at(at);
-            if pulled.is_steered() {
-                continue;
-            }
-            if let Some(rung) = pulled.watch_rung(now) {
-                self.prepare_rung(now, at, &rung);
-            }
         }
     }
 

@@ -14,8 +14,9 @@ use namecast_units::{Instant, Timestamp};
 
 use super::super::past::{self, Player, Wanted};
 use super::Watch;
-use super::output::{Event, Watched};
+use super::output::{Event, Outbox, Watched};
 use super::stream;
+use super::streams::Streams;
 
 /// Nearer to live than this, live is what is meant: there is nothing to read ahead.
 const LIVE_EDGE: Duration = Duration::from_secs(1);
@@ -314,23 +315,11 @@ impl Watch {
         self.streams.forget_starvation();
     }
 
-    /// What is delivered next is of another time than what was.
-    fn jump(&mut self) {
-        let shown = self.streams.iter().filter(|pulled| pulled.had_frame);
-        let kinds: Vec<_> = shown.map(|pulled| pulled.kind).collect();
-        for stream in kinds {
-            self.outbox.push(Watched::Discontinuity {
-                stream,
-                is_jump: true,
-            });
-        }
-    }
-
     fn go_live(&mut self, now: Instant) {
         let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
         let [was_going, was_past] = [upcoming, playing].map(|player| self.travel.leave(player));
         if was_past {
-            self.jump();
+            jump(&self.streams, &mut self.outbox);
         }
         if was_past || was_going {
             self.outbox.event(Event::BackToLive);
@@ -358,7 +347,7 @@ impl Watch {
                 past::Output::Playing(captured_at) => {
                     let after = now.since(player.started_at());
                     self.rest(now);
-                    self.jump();
+                    jump(&self.streams, &mut self.outbox);
                     self.outbox.event(Event::PlayingFrom { captured_at, after });
                     let before = self.travel.playing.replace(player);
                     self.travel.leave(before);
@@ -462,6 +451,16 @@ impl Watch {
 
 fn stream_name(names: &StreamNames, stream: &str) -> Name {
     names.root().builder().generic(stream).finish()
+}
+
+/// What is delivered next is of another time than what was.
+fn jump(streams: &Streams, outbox: &mut Outbox) {
+    for shown in streams.iter().filter(|pulled| pulled.had_frame) {
+        outbox.push(Watched::Discontinuity {
+            stream: shown.kind,
+            is_jump: true,
+        });
+    }
 }
 
 #[cfg(test)]

@@ -79,18 +79,30 @@ impl Streams {
         self.pulled.insert(place, pulled);
     }
 
-    /// Adds a stream.
+    /// Adds a stream; video goes before the others, which follow it.
     pub(super) fn push(&mut self, pulled: Pulled) {
-        self.pulled.push(pulled);
+        let place = if pulled.kind == StreamKind::Video {
+            0
+        } else {
+            self.pulled.len()
+        };
+        self.pulled.insert(place, pulled);
     }
 
     /// Pulls no stream any more. Returns those that were pulled.
     pub(super) fn end(&mut self) -> Vec<Pulled> {
+        self.end_if(|_| true)
+    }
+
+    /// Stops pulling the streams whose kind `ends`. Returns them.
+    pub(super) fn end_if(&mut self, ends: impl Fn(StreamKind) -> bool) -> Vec<Pulled> {
         let all = core::mem::take(&mut self.pulled);
-        let clients = all.iter().flat_map(Pulled::clients);
+        let (ended, kept): (Vec<_>, _) = all.into_iter().partition(|it| ends(it.kind));
+        self.pulled = kept;
+        let clients = ended.iter().flat_map(Pulled::clients);
         let tokens = clients.map(ClientId::tokens);
         self.requests.extend(tokens.map(Request::Withdraw));
-        all
+        ended
     }
 
     /// Returns the next thing to withdraw, until `None`. What is out comes all the same, and shows something of the path.

@@ -523,7 +523,7 @@ describe("a page on a forwarder", () => {
       await player.untilCaptured(killedAt);
       await player.jump(killedAt - 8_000);
       await archive.end("SIGKILL");
-      await player.untilStats("a reason", ({ state }) => state.sentence.startsWith("No archive answers."), 30_000);
+      await player.untilStats("a reason", ({ state }) => state.sentence.endsWith("Playback stays live."), 30_000);
       await player.untilStats("live", ({ state, position }) => state.kind === "live" && position.live && position.now - position.shown < 2_000);
       assert.deepEqual(player.errors, []);
     } finally {

@@ -7,6 +7,9 @@ const INTERVAL = 500;
 /** A sentence is kept for so long if only its figures change, in milliseconds. */
 const SENTENCE_SPAN = 3_000;
 
+/** Time in which an archive answers where the past begins, in milliseconds. */
+const SINCE_SPAN = 3_000;
+
 /** What `StateFollower` needs of the player. */
 export interface StateHost {
   situation(): Omit<Situation, "facts" | "summary" | "summaryAge" | "presented">;
@@ -24,6 +27,8 @@ export class StateFollower {
   #facts: Facts = NO_FACTS;
   #summary: Summary | undefined;
   #summaryAt = 0;
+  /** Whether the figures are of the playback that goes on. */
+  #isFresh = false;
   /** Pictures presented, and when that number last changed. */
   #presented = { count: 0, at: 0 };
   #state: PlayerState | undefined;
@@ -47,7 +52,7 @@ export class StateFollower {
   /** Playback begins, again perhaps: nothing is known of it. */
   begin(): void {
     this.#facts = NO_FACTS;
-    this.#summary = undefined;
+    this.#isFresh = false;
     clearInterval(this.#timer);
     this.#timer = setInterval(() => this.refresh(), INTERVAL);
     this.refresh();
@@ -73,7 +78,10 @@ export class StateFollower {
 
   /** Records figures of the worker. */
   handleSummary(summary: Summary): void {
-    this.#summary = summary;
+    // After a pause the archive takes a moment to answer, and has what it had.
+    const since = summary.evidence.settled < SINCE_SPAN ? (summary.position.since ?? this.#summary?.position.since ?? null) : summary.position.since;
+    this.#summary = { ...summary, position: { ...summary.position, since } };
+    this.#isFresh = true;
     this.#summaryAt = performance.now();
     this.refresh();
   }
@@ -99,7 +107,7 @@ export class StateFollower {
 
   #describe(): PlayerState {
     const now = performance.now();
-    return describe({ ...this.#host.situation(), facts: this.#facts, summary: this.#summary, summaryAge: now - this.#summaryAt, presented: this.#presentedAge(now) });
+    return describe({ ...this.#host.situation(), facts: this.#facts, summary: this.#isFresh ? this.#summary : undefined, summaryAge: now - this.#summaryAt, presented: this.#presentedAge(now) });
   }
 
   #presentedAge(now: number): number | null {

@@ -78,7 +78,7 @@ impl FrameRecord {
     }
 }
 
-/// What one player got and showed: every frame in time, and none that is late.
+/// A player that shows every frame in time, and drops late ones, with its records.
 #[derive(Debug)]
 struct Player {
     config: LiveWatcherConfig,
@@ -252,13 +252,13 @@ impl LiveWatcher {
         self.players.len() - 1
     }
 
-    /// What the watcher at `place` got; the first is at place 0.
+    /// The watcher at `place` with its records; the first is at place 0.
     pub fn shown(&self, place: usize) -> Shown<'_> {
         let player = &self.players[place];
         Shown { live: self, player }
     }
 
-    /// What the first was told.
+    /// Configuration of the first.
     pub fn config(&self) -> &LiveWatcherConfig {
         &self.players[0].config
     }
@@ -292,12 +292,12 @@ impl LiveWatcher {
         self.shown(0).records()
     }
 
-    /// What the first told, and when.
+    /// Events of the first, with their times.
     pub fn events(&self) -> &VecDeque<(Instant, Event)> {
         self.shown(0).events()
     }
 
-    /// What the first segments of the first one's video samples showed, in the order they came.
+    /// Observations at the first segments of the first one's video samples, in the order they came.
     pub fn observations(&self) -> &VecDeque<Observation> {
         self.shown(0).observations()
     }
@@ -342,7 +342,7 @@ impl LiveWatcher {
     }
 }
 
-/// What one watcher of a [`LiveWatcher`] got.
+/// One watcher of a [`LiveWatcher`], with its records.
 #[derive(Clone, Copy, Debug)]
 pub struct Shown<'a> {
     live: &'a LiveWatcher,
@@ -362,7 +362,7 @@ impl<'a> Shown<'a> {
         current.or_else(|| self.player.final_stats.clone())
     }
 
-    /// What the way carries, as far as the choice of the rung of this stream has found out.
+    /// Rate that the path carries, as far as the choice of this stream's rung has found out.
     pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
         self.watch()?.bandwidth(stream, self.live.watchers.uplink())
     }
@@ -377,12 +377,12 @@ impl<'a> Shown<'a> {
         &self.player.records
     }
 
-    /// What the watcher told, and when.
+    /// Events of the watcher, with their times.
     pub const fn events(&self) -> &'a VecDeque<(Instant, Event)> {
         &self.player.events
     }
 
-    /// What the first segments of the video's samples showed, in the order they came.
+    /// Observations at the first segments of the video's samples, in the order they came.
     pub const fn observations(&self) -> &'a VecDeque<Observation> {
         &self.player.observations
     }

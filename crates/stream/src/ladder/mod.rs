@@ -72,9 +72,9 @@ pub struct View<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
-    /// What others watch over the same uplink.
+    /// Pictures of others over the same uplink.
     pub others: &'a [Neighbour],
-    /// What all sound takes on the wire where there are others: their needs and those of the rungs are without it then.
+    /// Rate of all sound on the wire where there are others: their needs and those of the rungs are without it then.
     pub sound: Bitrate,
     /// By how much the path's base delay exceeds what it was within the last minute.
     pub base_growth: Duration,
@@ -84,7 +84,7 @@ pub struct View<'a> {
     pub since_key: Duration,
 }
 
-/// What somebody else who watches over the same uplink takes of the path.
+/// Pictures that another watcher pulls over the same uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
     /// On the wire.
@@ -172,14 +172,14 @@ impl Ladder {
         self.blank_groups = 0;
     }
 
-    /// Returns what the next higher rung takes on the wire.
+    /// Returns the rate of the next higher rung on the wire.
     pub fn next_need(&self) -> Option<Bitrate> {
         let next = self.rungs.get(self.current + 1)?;
         Some(Bitrate::bps(next.need as u64))
     }
 
-    /// Returns how much of `capacity` there is for rung number `rung`, in bits per second: what others leave, and an equal part at
-    /// least. Who is lower goes first: others leave less if their next rung is no higher than this one.
+    /// Returns the part of `capacity` for rung number `rung`, in bits per second: the rest that others leave, and an equal part at
+    /// least. The lower goes first: others leave less if their next rung is no higher than this one.
     fn room(&self, capacity: f64, rung: usize, view: &View<'_>) -> f64 {
         let own = self.rungs[rung].need;
         let claim = |other: &Neighbour| {

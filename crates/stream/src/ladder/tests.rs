@@ -123,7 +123,7 @@ fn pick_leaves_room_for_others_of_the_uplink() {
 }
 
 /// On 4 Mbit/s, 2.5 are played beside 0.5. The other one's next rung is 1, for which 4 − 2.5 is enough; were it 2, it would not be, and
-/// whoever is higher yields; likewise if sound takes 0.5. If both have 2.5, each has an equal part, in which 1 fits.
+/// the higher yields; likewise if sound takes 0.5. If both have 2.5, each has an equal part, in which 1 fits.
 #[test]
 fn pick_yields_to_who_is_lower() {
     let mbps = |tenths: u64| Bitrate::kbps(100 * tenths);

@@ -168,7 +168,7 @@ impl Ladder {
             }
             let is_next = rung == self.current + 1;
             let proven = is_next && (self.prober.has_proven(rung) || contended && loss < 0.05);
-            // What a probe found free may be what others of the uplink are about to request.
+            // Others of the uplink may be about to request the rate that a probe found free.
             let is_alone = view.others.is_empty();
             let overrides = proven && is_alone && (path.jitter() > 0.003 || contended);
             if need * lossy * self.config.up_margin > capacity && !overrides {

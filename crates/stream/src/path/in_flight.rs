@@ -93,7 +93,7 @@ impl InFlight {
         self.entries.get(&token)
     }
 
-    /// Takes out what is out for `tokens`.
+    /// Removes and returns the Interests that are out for `tokens`.
     pub(super) fn take(&mut self, tokens: &Tokens) -> Vec<(Token, Sent)> {
         let taken = self.entries.extract_if(tokens.clone(), |_, _| true);
         taken.collect()

@@ -187,7 +187,7 @@ pub enum Request {
     Withdraw(Tokens),
     /// When these could be here at the earliest is known now: their sample's lead has told.
     Revise(Tokens, Instant),
-    /// What is out for these is lost, and may be requested anew: whoever was to answer is gone.
+    /// Interests that are out for these are lost: the one that was to answer is gone. Clients may want the same again.
     GiveUp(Tokens),
     /// Verified Data has shown the round trip to the producer.
     RoundTrip(Duration),

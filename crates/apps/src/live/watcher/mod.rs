@@ -44,7 +44,7 @@ use streams::Streams;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
-/// One root that is watched: a client of the uplink of a [`Watcher`] or of [`Watchers`], which do at once what it wants.
+/// One root that is watched: a client of the uplink of a [`Watcher`] or of [`Watchers`], which carry out its requests at once.
 pub struct Watch {
     config: WatcherConfig,
     names: StreamNames,
@@ -56,7 +56,7 @@ pub struct Watch {
     resting: Vec<stream::Pulled>,
     /// Numbers of what requests anything for it.
     clients: Clients,
-    /// What it wants of the uplink, in order.
+    /// Requests to the uplink that nobody has taken yet, in order.
     requests: VecDeque<Request>,
     /// What requests packets to find out what the path carries.
     prober: ClientId,
@@ -127,7 +127,7 @@ impl Watch {
         all.into_iter().flatten().min()
     }
 
-    /// Takes the next thing that it wants of the uplink, until `None`.
+    /// Takes its next request to the uplink, until `None`.
     fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
@@ -235,7 +235,7 @@ impl Watch {
         Some(&self.streams.get(stream)?.upcoming.as_ref()?.consumer)
     }
 
-    /// What the way of `uplink` carries, as far as the choice of the rung of this stream has found out.
+    /// Rate that the path of `uplink` carries, as far as the choice of this stream's rung has found out.
     pub fn bandwidth(&self, stream: StreamKind, uplink: &Uplink) -> Option<Bitrate> {
         let auto = self.streams.get(stream)?.auto.as_ref()?;
         let capacity = uplink.path().carried() as u64;
@@ -314,7 +314,7 @@ impl Watch {
         counters.unexpected += u64::from(!is_object);
     }
 
-    /// Takes what became of a request, or of the path.
+    /// Takes an event of one of its requests, or of the path.
     fn handle_event(&mut self, now: Instant, event: &path::Event) {
         for consumer in self.streams.consumers() {
             consumer.on_event(now, event);
@@ -334,7 +334,7 @@ impl Watch {
         }
     }
 
-    /// Takes what clients want, apart from consumers.
+    /// Takes the requests of all its clients but consumers.
     fn gather(&mut self) {
         while let Some(request) = self
             .authority

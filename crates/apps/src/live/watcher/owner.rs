@@ -1,4 +1,4 @@
-//! Owners of an uplink: they pass what watches want to it, and what comes of that back to them.
+//! Owners of an uplink: they pass requests of watches to it, and answers and events back to the watches.
 //!
 //! ```text
 //!  Watch ──Request──▶ Uplink ──▶ Interests
@@ -21,7 +21,7 @@ use super::steering::Sight;
 use super::{Watch, Watched, WatcherConfig};
 use crate::{Application, Now, Output, face};
 
-/// Watches one published root, over an uplink of its own. What a front-end does with it is [`Watch`]'s.
+/// Watches one published root, over an uplink of its own. The methods for front-ends are [`Watch`]'s.
 ///
 /// Give it what arrives ([`handle_packet`](Self::handle_packet)) and the time ([`handle_timeout`](Self::handle_timeout)
 /// whenever [`poll_timeout`](Self::poll_timeout) says so), and after each call take everything from
@@ -130,17 +130,17 @@ impl Application for Watcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
-/// What several watches share.
+/// Configuration of the uplink that several watches share.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchersConfig {
     /// Seed of the Nonces.
     pub seed: u64,
-    /// What bounds all requests.
+    /// Bound of all requests.
     pub control: Control,
 }
 
-/// Watches any number of published roots over one uplink: what they request is bounded together, and sound of any goes before
-/// pictures of all.
+/// Watches any number of published roots over one uplink: their requests have one bound, and sound of any goes before pictures of
+/// all.
 ///
 /// Driven as a [`Watcher`].
 #[derive(Debug)]
@@ -175,7 +175,7 @@ impl Watchers {
         id
     }
 
-    /// Ends a watch. What it requested and is out comes all the same, and tells of the path.
+    /// Ends a watch. Data of its Interests that are out arrives all the same, and is measured.
     pub fn remove(&mut self, id: WatchId) {
         if let Some(at) = self.place(id) {
             let watch = self.watches.remove(at);
@@ -285,7 +285,7 @@ impl Shared<'_> {
         self.settle(now);
     }
 
-    /// Counts what is nobody's, with the first.
+    /// Counts packets that no watch requested, with the first.
     fn count(&mut self, count: impl FnOnce(&mut Watch)) {
         self.watches.first_mut().map(count);
     }
@@ -354,7 +354,7 @@ impl Shared<'_> {
         self.settle(now);
     }
 
-    /// Lets take effect what a front-end changed.
+    /// Lets changes that a front-end made take effect.
     fn take_changes(&mut self) {
         let changed = self.watches.iter().filter_map(|watch| watch.changed_at);
         if let Some(now) = changed.max() {
@@ -372,7 +372,7 @@ impl Shared<'_> {
         self.steer(now);
     }
 
-    /// Does what watches want.
+    /// Carries out the requests of watches.
     fn carry_out(&mut self, now: Instant) {
         for watch in &mut *self.watches {
             while let Some(request) = watch.poll_request() {
@@ -381,7 +381,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Sends what may be sent, and tells watches what became of their requests.
+    /// Sends Interests that may leave, and passes events to watches.
     fn run_uplink(&mut self, now: Instant) {
         let targets = self.watches.iter();
         let targets = targets.map(|watch| watch.streams.target(&watch.config));
@@ -459,7 +459,7 @@ impl Shared<'_> {
             self.run_uplink(now);
         }
     }
-    /// Returns what sound of all takes on the wire.
+    /// Returns the rate of all sound on the wire.
     fn sound(&self) -> Bitrate {
         let needs = self.watches.iter();
         let needs = needs.map(|watch| watch.streams.sound_need().as_bps());

@@ -25,15 +25,15 @@ const BEFORE_ASKING: Duration = Duration::from_millis(5);
 /// pictures are not reordered.
 const MAX_LEADING: u64 = 8;
 
-/// What is seen of the uplink.
+/// The uplink, as a ladder sees it.
 #[derive(Clone, Copy)]
 pub(super) struct Sight<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
-    /// What others watch over the uplink.
+    /// Pictures of others over the uplink.
     pub others: &'a [Neighbour],
-    /// What all sound takes, where there are others.
+    /// Rate of all sound, where others share the uplink.
     pub sound: Bitrate,
 }
 

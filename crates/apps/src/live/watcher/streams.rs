@@ -116,7 +116,7 @@ impl Streams {
         sound.map_or(Bitrate::default(), Pulled::need)
     }
 
-    /// Returns what all but sound takes on the wire.
+    /// Returns the rate of all but sound on the wire.
     fn picture_need(&self) -> Bitrate {
         let pictures = self.pulled.iter();
         let pictures = pictures.filter(|pulled| pulled.kind != StreamKind::Audio);
@@ -129,7 +129,7 @@ impl Streams {
         Bitrate::bps(needs.sum())
     }
 
-    /// Returns what others that share the uplink see of these.
+    /// Returns the pictures of these, as others that share the uplink see them.
     pub(super) fn neighbour(&self) -> Neighbour {
         let ladders = self
             .pulled

@@ -1,11 +1,10 @@
 // A Chromium whose tabs are hidden and shown as a person's are, and the page under test in it.
 
 import assert from "node:assert/strict";
-import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
-import { startChild } from "./processes.mjs";
+import { endChild, startChild } from "./processes.mjs";
 
 const CHROMIUM = process.env["CHROMIUM_BIN"] ?? "/usr/bin/chromium";
 const FLAGS = [
@@ -36,6 +35,8 @@ export async function startBrowser(home, moreFlags = []) {
   child.stderr.setEncoding("utf8");
   const endpoint = await new Promise((resolve, reject) => {
     let printed = "";
+    const fail = (what) => reject(new Error(`chromium ${what}: ${printed}`));
+    setTimeout(() => fail("did not start"), TIMEOUT).unref();
     child.stderr.on("data", (text) => {
       printed = (printed + text).slice(-16_000);
       const found = /DevTools listening on (ws:\S+)/.exec(printed);
@@ -43,7 +44,7 @@ export async function startBrowser(home, moreFlags = []) {
         resolve(found[1]);
       }
     });
-    child.once("exit", () => reject(new Error(`chromium ended: ${printed}`)));
+    child.once("exit", () => fail("ended"));
     child.once("error", reject);
   });
   const browser = await chromium.connectOverCDP(endpoint, { noDefaults: true });
@@ -52,12 +53,9 @@ export async function startBrowser(home, moreFlags = []) {
     pid: child.pid,
     context,
     async close() {
-      await browser.close().catch(() => undefined);
-      if (child.exitCode === null) {
-        const gone = once(child, "exit");
-        child.kill();
-        await gone;
-      }
+      // A browser that hangs does not answer.
+      await Promise.race([browser.close().catch(() => undefined), new Promise((resolve) => setTimeout(resolve, 10_000).unref())]);
+      await endChild(child);
     },
   };
 }

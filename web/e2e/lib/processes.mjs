@@ -26,6 +26,20 @@ export function startChild(...command) {
   return child;
 }
 
+/** Whether a child still runs. */
+const isRunning = (child) => child.exitCode === null && child.signalCode === null;
+
+/** Ends a child, and waits until it has ended. */
+export async function endChild(child, signal = "SIGTERM") {
+  if (isRunning(child)) {
+    const gone = once(child, "exit");
+    child.kill(signal);
+    const timeout = setTimeout(() => child.kill("SIGKILL"), 10_000);
+    await gone;
+    clearTimeout(timeout);
+  }
+}
+
 /** The binary under test: `NAMECAST_BIN`, or what cargo built last. */
 export async function findBinary() {
   const candidates = process.env["NAMECAST_BIN"]
@@ -77,18 +91,12 @@ export class Program {
   }
 
   get running() {
-    return this.#child.exitCode === null && this.#child.signalCode === null;
+    return isRunning(this.#child);
   }
 
   /** Ends it, and waits until it has ended. */
-  async end(signal = "SIGTERM") {
-    if (this.running) {
-      const gone = once(this.#child, "exit");
-      this.#child.kill(signal);
-      const timeout = setTimeout(() => this.#child.kill("SIGKILL"), 10_000);
-      await gone;
-      clearTimeout(timeout);
-    }
+  end(signal) {
+    return endChild(this.#child, signal);
   }
 
   /** Waits for `check` to give something, and fails with what the program printed if it does not. */

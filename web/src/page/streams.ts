@@ -58,6 +58,8 @@ export class Streams {
     const player = document.createElement("namecast-player");
     player.inert = true;
     player.muted = true;
+    // Its picture is taken before it shows.
+    player.background = true;
     player.dataset["address"] = address;
     player.addEventListener("playing", () => {
       item.hidden = false;

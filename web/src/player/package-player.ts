@@ -108,9 +108,7 @@ export class PackagePlayer {
   choose(quality: string): void {
     this.#quality = quality;
     if (this.#hls !== undefined) {
-      const last = this.#hls.levels.length - 1;
-      const level = { auto: -1, lowest: 0, highest: last }[quality] ?? Number.parseInt(quality, 10);
-      this.#hls.nextLevel = level >= 0 && level <= last ? level : -1;
+      this.#hls.nextLevel = levelOf(this.#hls, quality);
     }
   }
 
@@ -167,7 +165,11 @@ export class PackagePlayer {
     this.#hls = hls;
     hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
     hls.on(Player.Events.MANIFEST_PARSED, () => {
-      this.choose(this.#quality);
+      const level = levelOf(hls, this.#quality);
+      if (level >= 0) {
+        // `nextLevel` would stop the first segment.
+        hls.loadLevel = level;
+      }
       this.#host.qualities();
     });
     let hasBegun = false;
@@ -214,4 +216,11 @@ export class PackagePlayer {
     this.#retry = setTimeout(() => void this.#start(), this.#pause);
     this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);
   }
+}
+
+/** Index of the level of this quality; -1: hls.js chooses. */
+function levelOf({ levels }: Hls, quality: string): number {
+  const last = levels.length - 1;
+  const level = { auto: -1, lowest: 0, highest: last }[quality] ?? Number.parseInt(quality, 10);
+  return level >= 0 && level <= last ? level : -1;
 }

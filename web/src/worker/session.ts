@@ -31,6 +31,8 @@ const RECENT = 40;
 const MAX_LAG = 300;
 /** Figures are made in every fourth interval only while the machine is busy. */
 const BUSY_INTERVALS = 4;
+/** Intervals for each of the figures that a page gets of a player that nobody sees. */
+const UNSEEN_INTERVALS = 8;
 /** Time between two pictures while the machine has no time for more, in milliseconds. */
 const BUSY_PICTURE_INTERVAL = 100;
 /** Longest time between two key frames that counts as playing while nothing else is decoded, in milliseconds. */
@@ -628,12 +630,15 @@ export class Session {
       this.#nacked = this.#figures.interests_nacked ?? 0;
     }
     this.#travel.tick(now);
+    this.#ticks += 1;
     if (!this.#isSeen) {
+      if (this.#ticks % UNSEEN_INTERVALS === 0) {
+        this.#summarise();
+      }
       return;
     }
     this.#adaptPlayout(now);
     this.#watchOverload(now);
-    this.#ticks += 1;
     if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
       this.#summarise();
     }

@@ -267,7 +267,7 @@ pub struct FeedbackCounters {
     pub discoveries_refused: u64,
 }
 
-/// What became of requests for any next packets of a flow.
+/// Counters of requests for any next packets.
 #[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnyNextCounters {
     /// Requests counted.

@@ -56,7 +56,7 @@ pub(crate) struct HeardExtensions {
     pub(crate) fields: bool,
     /// Whether it is asked if it speaks them.
     pub(crate) question: bool,
-    /// What it hears with the question that this node takes.
+    /// Offers of this node, which go with the question.
     pub(crate) offers: Offers,
 }
 

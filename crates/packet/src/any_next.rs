@@ -19,6 +19,10 @@ use crate::tlv::{self, Reader, Writer};
 const REFRESH: u8 = 1;
 /// Octets of a request.
 const REQUEST: usize = 7;
+/// Most requests that a neighbour may have pending: K.
+pub const MAX_PENDING: u16 = 4_096;
+/// Data under way on one link at most; a neighbour that is further behind has lost count.
+const MAX_UNDER_WAY: u32 = 2 * MAX_PENDING as u32;
 
 /// A request for any next packets of a flow: value of [`ANY_NEXT`](crate::Extensions::ANY_NEXT) before an Interest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +58,52 @@ impl AnyNextRequest {
         let [high, low] = self.pending.to_be_bytes();
         let [a, b, c, d] = self.seen.to_be_bytes();
         [u8::from(self.refresh), high, low, a, b, c, d]
+    }
+}
+
+/// Pending requests of one neighbour for one flow, counted where the Data are sent.
+///
+/// ```text
+/// on request (k, n, refresh):  pending = k,              sent = n   if refresh
+///                              pending = k − (sent − n)             otherwise
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingRequests {
+    count: u16,
+    sent: u32,
+}
+
+impl PendingRequests {
+    /// Counts from the first request of a neighbour.
+    pub fn new(request: &AnyNextRequest) -> Self {
+        Self {
+            count: request.pending.min(MAX_PENDING),
+            sent: request.seen,
+        }
+    }
+
+    /// Takes a later request.
+    pub fn update(&mut self, request: &AnyNextRequest) {
+        let under_way = self.sent.wrapping_sub(request.seen);
+        if request.refresh || under_way > MAX_UNDER_WAY {
+            // A neighbour that has seen a number that was never sent counts anew: one of the two was started again.
+            *self = Self::new(request);
+        } else {
+            let wanted = request.pending.min(MAX_PENDING);
+            self.count = u16::try_from(under_way).map_or(0, |it| wanted.saturating_sub(it));
+        }
+    }
+
+    /// Returns the number of requests that no Data were sent for.
+    pub const fn count(&self) -> u16 {
+        self.count
+    }
+
+    /// Uses up a request. Returns the number on the link of the Data that answer it; `None` if no request is pending.
+    pub fn answer(&mut self) -> Option<u32> {
+        self.count = self.count.checked_sub(1)?;
+        self.sent = self.sent.wrapping_add(1);
+        Some(self.sent)
     }
 }
 
@@ -140,6 +190,34 @@ fn read_range(octets: &[u8]) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
     use crate::{Extensions, LpPacket};
+
+    /// Of 5 requests, two are answered by 8 and 9. The neighbour has seen 8 when it wants 6: one of them is under way. It has seen 10,
+    /// which was never sent, when it wants 3.
+    #[test]
+    fn pending_requests_leave_out_data_under_way() {
+        let wants = |pending, seen| AnyNextRequest {
+            pending,
+            seen,
+            refresh: false,
+        };
+        let mut requests = PendingRequests::new(&wants(5, 7));
+        assert_eq!([(); 2].map(|()| requests.answer()), [Some(8), Some(9)]);
+        assert_eq!(requests.count(), 3);
+        requests.update(&wants(6, 8));
+        assert_eq!(requests.count(), 5);
+        requests.update(&wants(3, 10));
+        assert_eq!((requests.count(), requests.answer()), (3, Some(11)));
+        requests.update(&AnyNextRequest {
+            refresh: true,
+            ..wants(u16::MAX, 2)
+        });
+        assert_eq!(
+            (requests.count(), requests.answer()),
+            (MAX_PENDING, Some(3))
+        );
+        requests.update(&wants(1, 2));
+        assert_eq!((requests.count(), requests.answer()), (0, None));
+    }
 
     /// Frames, octet by octet as `docs/wire.md` has them.
     #[test]

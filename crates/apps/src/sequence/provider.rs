@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 use core::convert::Infallible;
 
 use bytes::Bytes;
+use namecast_packet::any_next::PendingRequests;
 use namecast_packet::{AnyNextRequest, Extensions, Interest, LpPacket, Name};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::server::{Server, ServerConfig, ServerError};
-use crate::{Application, Now, Output, face};
+use crate::{Application, Now, Output};
 
-/// What to provide, and how.
+/// Configuration of a [`Provider`].
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
     /// Name and packets of the flow.
@@ -19,11 +20,6 @@ pub struct ProviderConfig {
     /// Rate of whole frames at which Data leave at most.
     pub rate: Bitrate,
 }
-
-/// Most requests that are counted.
-const MAX_PENDING: u16 = 4_096;
-/// Data under way at most: one that is further behind has lost count.
-const MAX_UNDER_WAY: u32 = 2 * MAX_PENDING as u32;
 
 /// Sends `/<prefix>/seq=<n>` for one n after the other while requests for any next Data are pending, paced; and answers Interests for
 /// numbers at once, as a [`Server`] does.
@@ -36,9 +32,8 @@ pub struct Provider {
     rate: Bitrate,
     end: u64,
     next: u64,
-    pending: u16,
-    sent: u32,
-    is_known: bool,
+    /// Those of its node, from the first on.
+    requests: Option<PendingRequests>,
     token: Option<Bytes>,
     /// When the next Data may leave.
     next_at: Instant,
@@ -57,9 +52,7 @@ impl Provider {
             server: Server::new(config.server)?,
             rate: config.rate,
             next: 0,
-            pending: 0,
-            sent: 0,
-            is_known: false,
+            requests: None,
             token: None,
             next_at: Instant::ZERO,
             outputs: VecDeque::new(),
@@ -82,35 +75,38 @@ impl Provider {
         if !is_ours || packet.nack.is_some() {
             return false;
         }
-        let under_way = self.sent.wrapping_sub(request.seen);
-        let wanted = request.pending.min(MAX_PENDING);
-        if request.refresh || !self.is_known || under_way > MAX_UNDER_WAY {
-            self.sent = request.seen;
-            self.pending = wanted;
-        } else {
-            self.pending = u16::try_from(under_way).map_or(0, |it| wanted.saturating_sub(it));
+        match &mut self.requests {
+            Some(requests) => requests.update(&request),
+            None => self.requests = Some(PendingRequests::new(&request)),
         }
-        self.is_known = true;
         self.token = packet.pit_token.as_deref().map(Bytes::copy_from_slice);
         true
     }
 
-    /// Sends what is requested and due.
+    fn pending(&self) -> u16 {
+        let requests = self.requests.as_ref();
+        requests.map_or(0, PendingRequests::count)
+    }
+
+    /// Sends Data that are requested and due.
     fn provide(&mut self, now: Instant) {
-        while self.pending > 0 && self.next < self.end && self.next_at <= now {
+        while self.next < self.end && self.next_at <= now && self.pending() > 0 {
             let Some(data) = self.server.data(self.next) else {
                 return;
             };
+            let requests = self.requests.as_mut();
+            let Some(number) = requests.and_then(PendingRequests::answer) else {
+                return;
+            };
             self.next += 1;
-            self.pending -= 1;
-            self.sent = self.sent.wrapping_add(1);
-            let reply = face::answer(data, self.token.clone());
-            let mut packet = LpPacket::decode(reply).expect("as it was made");
-            let number = self.sent.to_be_bytes();
-            packet.extensions.set(Extensions::ANY_NEXT, number);
-            packet
-                .extensions
-                .set_number(Extensions::MIN_PENDING_REQUESTS, self.pending.into());
+            let spare = self.pending().into();
+            let mut packet = LpPacket {
+                pit_token: self.token.clone(),
+                ..LpPacket::carrying(data)
+            };
+            let fields = &mut packet.extensions;
+            fields.set(Extensions::ANY_NEXT, number.to_be_bytes());
+            fields.set_number(Extensions::MIN_PENDING_REQUESTS, spare);
             let frame = packet.encode();
             self.next_at = self.next_at.max(now) + ByteSize::of(&frame) / self.rate;
             self.outputs.push_back(frame);
@@ -134,7 +130,7 @@ impl Application for Provider {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (self.pending > 0 && self.next < self.end).then_some(self.next_at)
+        (self.pending() > 0 && self.next < self.end).then_some(self.next_at)
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
-use namecast_packet::{AnyNextRequest, Nonce};
+use namecast_packet::{AnyNextRequest, Nonce, any_next};
 use namecast_units::{Instant, Random};
 
 use super::numbered::{
@@ -34,7 +34,7 @@ const UNANSWERED_AFTER: Duration = Duration::from_secs(4);
 const RETRY: Duration = Duration::from_millis(500);
 const MAX_RETRY: Duration = Duration::from_secs(16);
 /// Largest window: what nodes count at most.
-const MAX_WINDOW: u32 = 4_096;
+const MAX_WINDOW: u32 = any_next::MAX_PENDING as u32;
 
 /// What is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,6 +15,7 @@
 //! arrive. More requests than are used up would be a burst when supply rises. A congestion mark makes the window smaller, and has it
 //! grow again.
 
+use namecast_packet::any_next;
 use namecast_units::Instant;
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
@@ -98,7 +99,7 @@ pub struct Controller {
 }
 
 /// Largest window: what nodes count at most.
-const MAX_WINDOW: f64 = 4_096.0;
+const MAX_WINDOW: f64 = any_next::MAX_PENDING as f64;
 
 impl Controller {
     /// A controller that has seen nothing.

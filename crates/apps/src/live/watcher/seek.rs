@@ -453,7 +453,7 @@ fn stream_name(names: &StreamNames, stream: &str) -> Name {
     names.root().builder().generic(stream).finish()
 }
 
-/// What is delivered next is of another time than what was.
+/// Reports a jump in time to each stream that showed a frame.
 fn jump(streams: &Streams, outbox: &mut Outbox) {
     for shown in streams.iter().filter(|pulled| pulled.had_frame) {
         outbox.push(Watched::Discontinuity {

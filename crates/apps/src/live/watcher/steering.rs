@@ -37,7 +37,7 @@ pub(super) struct Sight<'a> {
     pub sound: Bitrate,
 }
 
-/// What steering goes by.
+/// Inputs of steering.
 pub(super) struct Wheel<'a> {
     pub factory: ConsumerFactory<'a>,
     pub sight: Sight<'a>,

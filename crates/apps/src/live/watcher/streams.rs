@@ -116,13 +116,6 @@ impl Streams {
         sound.map_or(Bitrate::default(), Pulled::need)
     }
 
-    /// Returns the rate of all but sound on the wire.
-    fn picture_need(&self) -> Bitrate {
-        let pictures = self.pulled.iter();
-        let pictures = pictures.filter(|pulled| pulled.kind != StreamKind::Audio);
-        Bitrate::bps(pictures.map(|pulled| pulled.need().as_bps()).sum())
-    }
-
     /// Returns what all streams take on the wire.
     pub(super) fn need(&self) -> Bitrate {
         let needs = self.pulled.iter().map(|pulled| pulled.need().as_bps());
@@ -136,8 +129,9 @@ impl Streams {
             .iter()
             .filter_map(|pulled| pulled.auto.as_ref()?.ladder());
         let ladder = ladders.last();
+        let pictures = || Bitrate::bps(self.need().as_bps() - self.sound_need().as_bps());
         Neighbour {
-            need: ladder.map_or_else(|| self.picture_need(), Ladder::need),
+            need: ladder.map_or_else(pictures, Ladder::need),
             next: ladder.and_then(Ladder::next_need),
         }
     }

@@ -11,7 +11,7 @@ pub enum Delivery {
     /// One number after the other.
     #[default]
     Numbered,
-    /// Whatever comes next, after \[SAID\]: numbers that others get meanwhile are left out.
+    /// Any next Data of the flow \[SAID\], without the numbers that left for others meanwhile.
     AnyNext,
 }
 

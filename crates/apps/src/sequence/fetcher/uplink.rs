@@ -1,4 +1,4 @@
-//! What decides which Interests a fetcher sends: numbers one by one, or any next ones.
+//! Source of a fetcher's Interests: numbers one by one, or requests for any next Data.
 
 use bytes::Bytes;
 use namecast_packet::{

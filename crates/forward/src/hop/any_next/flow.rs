@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use namecast_packet::AnyNextRequest;
+use namecast_packet::any_next::{MAX_PENDING, PendingRequests};
 use namecast_units::{Duration, Instant};
 use smallvec::SmallVec;
 
@@ -9,24 +10,17 @@ use crate::face::FaceId;
 
 /// Silence after which what was under way is lost: T. Receivers refresh their requests then.
 const SILENCE: Duration = Duration::from_millis(250);
-/// Time without any packet of a flow upstream from which a refresh goes on: T/2, as receivers do not refresh at the same time.
+/// Silence of a flow upstream after which the node passes a refresh on: T/2, as receivers do not refresh at the same time.
 const QUIET: Duration = Duration::from_millis(125);
 const _: () = assert!(QUIET.as_nanos() * 2 == SILENCE.as_nanos());
-/// Most requests that a face may have pending: K.
-pub(super) const MAX_PENDING: u16 = 4_096;
-/// Data under way on one link at most; a receiver that is further behind has lost count.
-const MAX_UNDER_WAY: u32 = 2 * MAX_PENDING as u32;
 
-/// What one face has pending.
+/// Pending requests of one face.
 #[derive(Clone, Debug)]
 pub(super) struct Counter {
     pub(super) face: FaceId,
-    /// Requests that no Data was sent for.
-    pending: u16,
-    /// Number of the newest Data that were sent to it.
-    sent: u32,
+    requests: PendingRequests,
     pub(super) heard_at: Instant,
-    /// What it wants back with Data.
+    /// PIT token that goes back with Data.
     pub(super) token: Option<Bytes>,
 }
 
@@ -92,13 +86,11 @@ impl Flow {
         (face, token): (FaceId, Option<&Bytes>),
         request: &AnyNextRequest,
     ) {
-        let wanted = request.pending.min(MAX_PENDING);
         let known = self.counters.iter_mut().find(|it| it.face == face);
         let Some(counter) = known else {
             self.counters.push(Counter {
                 face,
-                pending: wanted,
-                sent: request.seen,
+                requests: PendingRequests::new(request),
                 heard_at: now,
                 token: token.map(|token| Bytes::copy_from_slice(token)),
             });
@@ -108,14 +100,7 @@ impl Flow {
         if counter.token.as_ref() != token {
             counter.token = token.map(|token| Bytes::copy_from_slice(token));
         }
-        let under_way = counter.sent.wrapping_sub(request.seen);
-        if request.refresh || under_way > MAX_UNDER_WAY {
-            // What was never sent was seen as well: one of the two has been started anew.
-            counter.sent = request.seen;
-            counter.pending = wanted;
-        } else {
-            counter.pending = u16::try_from(under_way).map_or(0, |it| wanted.saturating_sub(it));
-        }
+        counter.requests.update(request);
     }
 
     /// Returns what is to be requested upstream, if anything; `refresh`: a downstream has heard nothing for a while.
@@ -160,29 +145,29 @@ impl Flow {
     pub(super) fn copies(&mut self, spare: u16) -> impl Iterator<Item = Copy> {
         let upstream = self.upstream;
         let counters = self.counters.iter_mut();
-        let pending = counters.filter(move |it| it.pending > 0 && it.face != upstream);
-        pending.map(move |counter| {
-            counter.pending -= 1;
-            counter.sent = counter.sent.wrapping_add(1);
-            Copy {
+        let others = counters.filter(move |it| it.face != upstream);
+        others.filter_map(move |counter| {
+            let number = counter.requests.answer()?;
+            Some(Copy {
                 face: counter.face,
-                number: counter.sent,
-                spare: spare.min(counter.pending),
+                number,
+                spare: spare.min(counter.requests.count()),
                 token: counter.token.clone(),
-            }
+            })
         })
     }
 
     /// Returns the most that any face has pending.
     pub(super) fn most_pending(&self) -> u16 {
-        let pending = self.counters.iter().map(|it| it.pending);
+        let pending = self.counters.iter().map(|it| it.requests.count());
         pending.max().unwrap_or(0)
     }
 
     #[cfg(test)]
     pub(super) fn pending_of(&self, face: FaceId) -> Option<u16> {
         let mut counters = self.counters.iter();
-        counters.find(|it| it.face == face).map(|it| it.pending)
+        let found = counters.find(|it| it.face == face);
+        found.map(|it| it.requests.count())
     }
 
     #[cfg(test)]

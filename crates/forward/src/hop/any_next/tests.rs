@@ -2,7 +2,9 @@
 
 use namecast_units::Random;
 
-use super::flow::{Copy, Flow, MAX_PENDING};
+use namecast_packet::any_next::MAX_PENDING;
+
+use super::flow::{Copy, Flow};
 use super::*;
 
 const UPSTREAM: FaceId = FaceId::from_number(1);

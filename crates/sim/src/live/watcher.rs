@@ -364,7 +364,8 @@ impl<'a> Shown<'a> {
 
     /// Rate that the path carries, as far as the choice of this stream's rung has found out.
     pub fn bandwidth(&self, stream: StreamKind) -> Option<Bitrate> {
-        self.watch()?.bandwidth(stream, self.live.watchers.uplink())
+        let uplink = self.live.watchers.uplink(self.player.id?)?;
+        self.watch()?.bandwidth(stream, uplink)
     }
 
     /// Sizes of the watcher's tables.

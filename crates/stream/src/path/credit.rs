@@ -6,6 +6,8 @@ use smart_default::SmartDefault;
 
 use crate::sample::MAX_SEGMENTS;
 
+use super::uplink::UplinkConfig;
+
 /// Interests that each Data pays for: where samples are small, as much as that is requested of them that turns out not to exist.
 const PER_DATA: f64 = 3.0;
 /// Interests a second while nothing comes.
@@ -44,6 +46,44 @@ impl Credit {
         let seconds = now.since(self.earned_at).as_secs_f64();
         self.earned_at = now;
         self.saved = (self.saved + PER_SECOND * seconds).min(MAX_SAVED);
+    }
+}
+
+/// How many repairs may leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repairs {
+    saved: f64,
+    earned_at: Instant,
+}
+
+impl Repairs {
+    pub(super) const fn new(config: &UplinkConfig) -> Self {
+        Self {
+            saved: config.max_repairs,
+            earned_at: Instant::ZERO,
+        }
+    }
+
+    /// Returns whether a repair may leave.
+    pub(super) const fn allow(&self) -> bool {
+        self.saved >= 1.0
+    }
+
+    /// A first Interest leaves.
+    pub(super) const fn on_first(&mut self, config: &UplinkConfig) {
+        self.saved = (self.saved + config.repair_share).min(config.max_repairs);
+    }
+
+    /// A repair leaves.
+    pub(super) const fn on_repair(&mut self) {
+        self.saved -= 1.0;
+    }
+
+    /// Time passes.
+    pub(super) fn on_tick(&mut self, now: Instant, config: &UplinkConfig) {
+        let earned = config.repair_rate * now.since(self.earned_at).as_secs_f64();
+        self.saved = (self.saved + earned).min(config.max_repairs);
+        self.earned_at = now;
     }
 }
 

@@ -162,6 +162,20 @@ impl History {
         }
     }
 
+    /// Returns the mean queueing delays of what arrived in one bin on both paths, the newest first.
+    pub(super) fn common(&self, other: &Self) -> Vec<(f64, f64)> {
+        let mean = |bin: &Bin| bin.queue_sum / f64::from(bin.arrivals);
+        let arrived = |bin: &&Bin| bin.arrivals > 0;
+        let mut others = other.bins.iter().rev().filter(arrived).peekable();
+        let own = self.bins.iter().rev().filter(arrived);
+        let pairs = own.filter_map(|bin| {
+            while others.next_if(|other| other.slot > bin.slot).is_some() {}
+            let same = others.peek().filter(|other| other.slot == bin.slot)?;
+            Some((mean(bin), mean(same)))
+        });
+        pairs.collect()
+    }
+
     /// Returns the mean step between queueing delays, of the last `most` steps.
     pub(super) fn step_mean(&self, now: Instant, span: Duration, most: u32) -> f64 {
         let (mut sum, mut count) = (0.0, 0);

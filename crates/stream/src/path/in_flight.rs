@@ -157,6 +157,12 @@ impl InFlight {
             && answered_at == entry.sent_at
     }
 
+    /// Adds an Interest that left over another path.
+    pub(super) fn put(&mut self, now: Instant, token: Token, mut sent: Sent, path: &Path) {
+        sent.ideal = path.ideal(now, sent.sent_at, sent.available_at);
+        self.entries.insert(token, sent);
+    }
+
     pub(super) fn remove(&mut self, token: Token) -> Option<Sent> {
         self.entries.remove(&token)
     }

@@ -10,6 +10,8 @@
 //!                        └── ladder reads it
 //! ```
 //!
+//! [`Uplinks`] are one such uplink for each bottleneck that the Data of several owners passes.
+//!
 //! A client has a number that the uplink drew, tells its wants apart by its own [`Token`]s, and knows nothing of the uplink: whoever
 //! has both passes requests and answers on. Clients that want one name share one Interest.
 //!
@@ -20,6 +22,7 @@
 //! retransmissions. [`AnyNext`] requests whatever comes next of them.
 
 mod any_next;
+mod bottleneck;
 mod budget;
 mod credit;
 mod delay;
@@ -33,6 +36,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 mod uplink;
+mod uplinks;
 mod want;
 
 pub use crate::feedback::{Feedback, Received, Source};
@@ -46,6 +50,7 @@ pub use numbered::{
 };
 pub use objects::{Object, Retry};
 pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
+pub use uplinks::Uplinks;
 pub use want::{
     Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want,
 };

@@ -76,11 +76,10 @@ impl Late {
         self.names.remove(&token)
     }
 
-    pub(super) fn remove_all(&mut self, tokens: &Tokens) {
-        let gone = self.names.range(tokens.clone()).map(|(token, _)| *token);
-        for token in gone.collect::<Vec<_>>() {
-            self.names.remove(&token);
-        }
+    /// Removes and returns those of `tokens`.
+    pub(super) fn take(&mut self, tokens: &Tokens) -> Vec<(Token, Name)> {
+        let taken = self.names.extract_if(tokens.clone(), |_, _| true);
+        taken.collect()
     }
 }
 

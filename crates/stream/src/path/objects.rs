@@ -65,6 +65,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// Returns whose it is.
+    pub(super) const fn token(&self) -> Token {
+        self.object.token
+    }
+
     /// Returns the name that is requested.
     pub(super) fn name(&self) -> Option<&Name> {
         self.sent.as_ref().map(|(interest, _)| interest.name())
@@ -113,18 +118,34 @@ impl Objects {
         is_again
     }
 
-    pub(super) fn remove(&mut self, token: Token) {
+    pub(super) fn remove(&mut self, token: Token) -> Option<Pending> {
         self.prefixes.remove(&token);
-        if self.pending.remove(&token).is_some() {
-            count_down(&mut self.of_clients, token.client);
-        }
+        let pending = self.pending.remove(&token)?;
+        count_down(&mut self.of_clients, token.client);
+        Some(pending)
     }
 
-    pub(super) fn remove_all(&mut self, tokens: &Tokens) {
+    /// Removes and returns those of `tokens`.
+    pub(super) fn take(&mut self, tokens: &Tokens) -> Vec<Pending> {
         let gone = self.pending.range(tokens.clone()).map(|(token, _)| *token);
-        for token in gone.collect::<Vec<_>>() {
-            self.remove(token);
+        let gone: Vec<_> = gone.collect();
+        gone.into_iter()
+            .filter_map(|token| self.remove(token))
+            .collect()
+    }
+
+    /// Adds what was taken from others.
+    pub(super) fn put(&mut self, pending: Pending) {
+        let token = pending.token();
+        if pending
+            .sent
+            .as_ref()
+            .is_some_and(|(interest, _)| interest.can_be_prefix())
+        {
+            self.prefixes.insert(token);
         }
+        *self.of_clients.entry(token.client).or_default() += 1;
+        self.pending.insert(token, pending);
     }
 
     pub(super) fn get(&self, token: Token) -> Option<&Pending> {

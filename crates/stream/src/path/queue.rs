@@ -88,11 +88,13 @@ impl Queue {
         wants.map(|(_, want)| want)
     }
 
-    pub(super) fn remove_all(&mut self, tokens: &Tokens) {
+    /// Removes and returns those of `tokens`.
+    pub(super) fn take(&mut self, tokens: &Tokens) -> Vec<Want> {
         let gone = self.keys.range(tokens.clone()).map(|(token, _)| *token);
-        for token in gone.collect::<Vec<_>>() {
-            self.remove(token);
-        }
+        let gone: Vec<_> = gone.collect();
+        gone.into_iter()
+            .filter_map(|token| self.remove(token))
+            .collect()
     }
 
     /// Sets when `tokens` could be here. If that is sooner than was thought, it goes before what comes later; else its

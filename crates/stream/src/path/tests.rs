@@ -6,6 +6,7 @@ mod measurements;
 mod requests;
 mod sharing;
 mod tables;
+mod uplinks;
 
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Interest, Nonce};

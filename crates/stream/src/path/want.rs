@@ -37,18 +37,33 @@ impl Clients {
 
     /// Returns whether `client` is one of these.
     pub const fn has(&self, client: ClientId) -> bool {
-        client.0 >> u32::BITS == self.next >> u32::BITS
+        client.owner() == self.owner()
     }
 
     /// All tokens of all of these.
     pub const fn tokens(&self) -> Tokens {
-        let first = self.next >> u32::BITS << u32::BITS;
+        Self::tokens_of(self.owner())
+    }
+
+    /// The number of their owner.
+    pub(super) const fn owner(&self) -> u32 {
+        ClientId(self.next).owner()
+    }
+
+    /// All tokens of owner number `owner`.
+    pub(super) const fn tokens_of(owner: u32) -> Tokens {
+        let first = (owner as u64) << u32::BITS;
         let (first, last) = (ClientId(first), ClientId(first | u32::MAX as u64));
         *first.tokens().start()..=*last.tokens().end()
     }
 }
 
 impl ClientId {
+    /// The number of its owner.
+    pub(super) const fn owner(self) -> u32 {
+        (self.0 >> u32::BITS) as u32
+    }
+
     /// Segment `segment` of this client's.
     pub const fn token(self, segment: SegmentId) -> Token {
         Token {
@@ -189,10 +204,26 @@ pub enum Request {
     Revise(Tokens, Instant),
     /// Interests that are out for these are lost: the one that was to answer is gone. Clients may want the same again.
     GiveUp(Tokens),
-    /// Verified Data has shown the round trip to the producer.
-    RoundTrip(Duration),
+    /// Verified Data of the client's has shown the round trip to the producer.
+    RoundTrip(ClientId, Duration),
     /// The client's Data is bounded by a rate of its own; `None` ends that.
     Limit(ClientId, Option<Limit>),
+}
+
+impl Request {
+    /// Whose it is: one of its owner's clients.
+    pub(super) const fn client(&self) -> ClientId {
+        match self {
+            Self::Want(want) => want.token.client,
+            Self::Object(object) => object.token.client,
+            Self::Forget(token) | Self::Reject(token) | Self::Hasten(token, _) => token.client,
+            Self::TakeBack(nacked, _) => nacked.token.client,
+            Self::Withdraw(tokens) | Self::Revise(tokens, _) | Self::GiveUp(tokens) => {
+                tokens.start().client
+            }
+            Self::RoundTrip(client, _) | Self::Limit(client, _) => *client,
+        }
+    }
 }
 
 /// Something an uplink wants done or known.

@@ -219,7 +219,8 @@ impl Watch {
     fn act(&mut self, now: Instant, heard: &Heard) {
         self.probes.on_answer();
         self.requests.push_back(Request::Forget(self.probes.token));
-        let rtt = heard.round_trip().map(Request::RoundTrip);
+        let rtt = heard.round_trip();
+        let rtt = rtt.map(|rtt| Request::RoundTrip(self.probes.token.client, rtt));
         self.requests.extend(rtt);
         if self.travel.is_past() {
             return;

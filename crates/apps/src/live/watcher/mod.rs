@@ -428,7 +428,7 @@ impl Watch {
                 match output {
                     consumer::Output::Discontinuity => self.outbox.push(Watched::gap(stream)),
                     consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
-                    consumer::Output::Request(Request::RoundTrip(_))
+                    consumer::Output::Request(Request::RoundTrip(..))
                         if !self.streams.counts_round_trips(client) => {}
                     consumer::Output::Request(request) => self.requests.push_back(request),
                 }

@@ -1,8 +1,8 @@
-//! Owners of an uplink: they pass requests of watches to it, and answers and events back to the watches.
+//! Owners of uplinks: they pass requests of watches to them, and answers and events back to the watches.
 //!
 //! ```text
-//!  Watch ──Request──▶ Uplink ──▶ Interests
-//!    ▲                  │ ◀───── Data, Nacks
+//!  Watch ──Request──▶ Uplinks ──▶ Interests
+//!    ▲                  │ ◀────── Data, Nacks
 //!    └── by its tokens ─┘
 //! ```
 
@@ -13,7 +13,7 @@ use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, LpPacket, Packet};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{ClientId, Control, Event, Uplink, UplinkConfig};
+use namecast_stream::path::{ClientId, Control, Event, Uplink, UplinkConfig, Uplinks};
 use namecast_units::{Bitrate, Instant};
 
 use super::super::stats::Stats;
@@ -30,20 +30,20 @@ use crate::{Application, Now, Output, face};
 #[derive(Debug)]
 pub struct Watcher {
     watch: Watch,
-    uplink: Uplink,
+    uplinks: Uplinks,
 }
 
 impl Watcher {
     /// A watcher that will join at the first [`handle_timeout`](Self::handle_timeout).
     pub fn new(config: WatcherConfig) -> Self {
-        let mut uplink = uplink(config.seed, config.target, config.control);
-        let watch = Watch::new(config, uplink.new_clients());
-        Self { watch, uplink }
+        let mut uplinks = uplinks(config.seed, config.target, config.control);
+        let watch = Watch::new(config, uplinks.new_clients());
+        Self { watch, uplinks }
     }
 
     fn all(&mut self) -> Shared<'_> {
         Shared {
-            uplink: &mut self.uplink,
+            uplinks: &mut self.uplinks,
             watches: core::slice::from_mut(&mut self.watch),
         }
     }
@@ -60,7 +60,7 @@ impl Watcher {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let all = [self.watch.poll_timeout(), self.uplink.poll_timeout()];
+        let all = [self.watch.poll_timeout(), self.uplinks.poll_timeout()];
         all.into_iter().flatten().min()
     }
 
@@ -77,18 +77,18 @@ impl Watcher {
 
     /// Sets by how much packets are handled after they arrive, as this machine is busy: neither a queue on the path nor loss. Zero
     /// by default.
-    pub const fn set_wake_delay(&mut self, delay: Duration) {
-        self.uplink.set_wake_delay(delay);
+    pub fn set_wake_delay(&mut self, delay: Duration) {
+        self.uplinks.set_wake_delay(delay);
     }
 
     /// Figures for people.
     pub fn stats(&self, now: Instant) -> Stats {
-        self.watch.stats(now, &self.uplink)
+        self.watch.stats(now, self.uplink())
     }
 
     /// Everything that is requested over the path, and what is known of it.
-    pub const fn uplink(&self) -> &Uplink {
-        &self.uplink
+    pub fn uplink(&self) -> &Uplink {
+        self.uplinks.of(&self.watch.clients)
     }
 }
 
@@ -130,7 +130,7 @@ impl Application for Watcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
-/// Configuration of the uplink that several watches share.
+/// Configuration of the uplinks that several watches share.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchersConfig {
     /// Seed of the Nonces.
@@ -139,13 +139,12 @@ pub struct WatchersConfig {
     pub control: Control,
 }
 
-/// Watches any number of published roots over one uplink: their requests have one bound, and sound of any goes before pictures of
-/// all.
+/// Watches any number of published roots. Requests over one bottleneck have one bound, and sound of any goes before pictures of all.
 ///
 /// Driven as a [`Watcher`].
 #[derive(Debug)]
 pub struct Watchers {
-    uplink: Uplink,
+    uplinks: Uplinks,
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
@@ -157,7 +156,7 @@ impl Watchers {
     pub fn new(config: WatchersConfig) -> Self {
         let target = UplinkConfig::default().target;
         Self {
-            uplink: uplink(config.seed, target, config.control),
+            uplinks: uplinks(config.seed, target, config.control),
             watches: Vec::new(),
             ids: Vec::new(),
             next_id: 0,
@@ -170,7 +169,7 @@ impl Watchers {
         let id = WatchId(self.next_id);
         self.next_id += 1;
         self.watches
-            .push(Watch::new(config, self.uplink.new_clients()));
+            .push(Watch::new(config, self.uplinks.new_clients()));
         self.ids.push(id);
         id
     }
@@ -180,7 +179,7 @@ impl Watchers {
         if let Some(at) = self.place(id) {
             let watch = self.watches.remove(at);
             self.ids.remove(at);
-            self.uplink.withdraw(&watch.clients.tokens());
+            self.uplinks.end(&watch.clients);
         }
     }
 
@@ -201,17 +200,17 @@ impl Watchers {
 
     /// Figures of a watch for people. Those of requests, loss and capacity are of the uplink.
     pub fn stats(&self, now: Instant, id: WatchId) -> Option<Stats> {
-        Some(self.get(id)?.stats(now, &self.uplink))
+        Some(self.get(id)?.stats(now, self.uplink(id)?))
     }
 
-    /// Everything that is requested over the path, and what is known of it.
-    pub const fn uplink(&self) -> &Uplink {
-        &self.uplink
+    /// Everything that is requested over the path of a watch, which others may share, and what is known of it.
+    pub fn uplink(&self, id: WatchId) -> Option<&Uplink> {
+        Some(self.uplinks.of(&self.get(id)?.clients))
     }
 
     fn all(&mut self) -> Shared<'_> {
         Shared {
-            uplink: &mut self.uplink,
+            uplinks: &mut self.uplinks,
             watches: &mut self.watches,
         }
     }
@@ -235,7 +234,7 @@ impl Application for Watchers {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let watches = self.watches.iter().filter_map(Watch::poll_timeout);
-        watches.chain(self.uplink.poll_timeout()).min()
+        watches.chain(self.uplinks.poll_timeout()).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
@@ -250,18 +249,18 @@ impl Application for Watchers {
     }
 }
 
-fn uplink(seed: u64, target: Duration, control: Control) -> Uplink {
+fn uplinks(seed: u64, target: Duration, control: Control) -> Uplinks {
     let bounds = UplinkConfig {
         seed,
         target,
         ..UplinkConfig::default()
     };
-    Uplink::new(bounds, control.build(Instant::ZERO, Bitrate::default()))
+    Uplinks::new(bounds, control)
 }
 
-/// Watches, with the uplink that they share.
+/// Watches, with the uplinks that they share.
 struct Shared<'a> {
-    uplink: &'a mut Uplink,
+    uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
 }
 
@@ -300,9 +299,9 @@ impl Shared<'_> {
     fn handle_data(&mut self, now: Instant, data: &Data, delivery: Delivery) {
         let size = data.wire().len() as u64;
         let received = delivery.received(data);
-        self.uplink.handle_data(now, data.name(), &received);
+        self.uplinks.handle_data(now, data.name(), &received);
         let (mut is_of_use, mut is_counted) = (false, false);
-        while let Some(answer) = self.uplink.poll_answer() {
+        while let Some(answer) = self.uplinks.poll_answer() {
             let Some(watch) = self.of(answer.token.client) else {
                 continue;
             };
@@ -321,7 +320,7 @@ impl Shared<'_> {
     }
 
     fn handle_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
-        let all = self.uplink.handle_nack(interest);
+        let all = self.uplinks.handle_nack(interest);
         if all.is_empty() {
             let name = interest.name();
             let mut watches = self.watches.iter_mut();
@@ -349,8 +348,7 @@ impl Shared<'_> {
             watch.handle_link_change(now);
         }
         self.carry_out(now);
-        self.uplink.handle_link_change();
-        self.uplink.restart_objects(now);
+        self.uplinks.handle_link_change(now);
         self.settle(now);
     }
 
@@ -368,7 +366,7 @@ impl Shared<'_> {
             watch.settle(now);
         }
         self.carry_out(now);
-        self.run_uplink(now);
+        self.run_uplinks(now);
         self.steer(now);
     }
 
@@ -376,32 +374,25 @@ impl Shared<'_> {
     fn carry_out(&mut self, now: Instant) {
         for watch in &mut *self.watches {
             while let Some(request) = watch.poll_request() {
-                self.uplink.carry_out(now, request);
+                self.uplinks.carry_out(now, request);
             }
         }
     }
 
     /// Sends Interests that may leave, and passes events to watches.
-    fn run_uplink(&mut self, now: Instant) {
-        let targets = self.watches.iter();
-        let targets = targets.map(|watch| watch.streams.target(&watch.config));
-        if let Some(least) = targets.min() {
-            self.uplink.set_target(least);
+    fn run_uplinks(&mut self, now: Instant) {
+        for place in 0..self.uplinks.count() {
+            self.set_terms(place);
         }
-        let needs = self
-            .watches
-            .iter()
-            .map(|watch| watch.streams.need().as_bps());
-        self.uplink.set_need(Bitrate::bps(needs.sum()));
-        self.uplink.handle_timeout(now);
+        self.uplinks.handle_timeout(now);
         let mut changed = false;
-        while let Some(event) = self.uplink.poll_event() {
+        while let Some((place, event)) = self.uplinks.poll_event() {
             changed |= matches!(event, Event::PathGrew(_) | Event::PathShrank);
-            self.handle_event(now, event);
+            self.handle_event(now, place, event);
             self.carry_out(now);
         }
-        let outlook = self.uplink.path().outlook(now);
         for watch in &mut *self.watches {
+            let outlook = self.uplinks.of(&watch.clients).path().outlook(now);
             if changed {
                 watch.streams.share_playout(now, &watch.config);
             }
@@ -411,7 +402,23 @@ impl Shared<'_> {
         }
     }
 
-    fn handle_event(&mut self, now: Instant, event: Event) {
+    /// Tells the uplink at `place` of the least playout target of all that is played over it, and of their need.
+    fn set_terms(&mut self, place: usize) {
+        let watches = self.watches.iter();
+        let watches = watches.filter(|watch| self.uplinks.place(&watch.clients) == place);
+        let targets = watches.clone();
+        let targets = targets.map(|watch| watch.streams.target(&watch.config));
+        let least = targets.min();
+        let needs = watches.map(|watch| watch.streams.need().as_bps());
+        let need = Bitrate::bps(needs.sum());
+        let uplink = self.uplinks.at_mut(place);
+        if let Some(least) = least {
+            uplink.set_target(least);
+        }
+        uplink.set_need(need);
+    }
+
+    fn handle_event(&mut self, now: Instant, place: usize, event: Event) {
         match event {
             Event::Interest {
                 interest,
@@ -427,7 +434,9 @@ impl Shared<'_> {
             }
             Event::PathGrew(_) | Event::PathShrank => {
                 for watch in &mut *self.watches {
-                    watch.handle_event(now, &event);
+                    if self.uplinks.place(&watch.clients) == place {
+                        watch.handle_event(now, &event);
+                    }
                 }
             }
         }
@@ -440,29 +449,40 @@ impl Shared<'_> {
             if !self.watches[at].streams.may_steer(now) {
                 continue;
             }
-            let others = self.watches.iter().enumerate();
-            let others = others.filter(|(place, _)| *place != at);
-            let others: Vec<_> = others.map(|(_, watch)| watch.streams.neighbour()).collect();
+            let uplink = self.uplinks.of(&self.watches[at].clients);
+            let others = self.sharing(at);
+            let others: Vec<_> = others.map(|watch| watch.streams.neighbour()).collect();
             let sight = Sight {
-                path: self.uplink.path(),
-                backlog: self.uplink.backlog(now),
+                path: uplink.path(),
+                backlog: uplink.backlog(now),
                 others: &others,
                 sound: match others.is_empty() {
                     true => Bitrate::default(),
-                    false => self.sound(),
+                    false => self.sound(at),
                 },
             };
             steered |= self.watches[at].steer(now, &sight);
         }
         if steered {
             self.carry_out(now);
-            self.run_uplink(now);
+            self.run_uplinks(now);
         }
     }
-    /// Returns the rate of all sound on the wire.
-    fn sound(&self) -> Bitrate {
-        let needs = self.watches.iter();
-        let needs = needs.map(|watch| watch.streams.sound_need().as_bps());
+
+    /// Returns the watches that share the uplink of the one at `at`.
+    fn sharing(&self, at: usize) -> impl Iterator<Item = &Watch> {
+        let place = self.uplinks.place(&self.watches[at].clients);
+        let others = self.watches.iter().enumerate();
+        let others = others.filter(move |(other, _)| *other != at);
+        others
+            .map(|(_, watch)| watch)
+            .filter(move |watch| self.uplinks.place(&watch.clients) == place)
+    }
+
+    /// Returns the rate on the wire of all sound over the uplink of the watch at `at`.
+    fn sound(&self, at: usize) -> Bitrate {
+        let all = self.sharing(at).chain([&self.watches[at]]);
+        let needs = all.map(|watch| watch.streams.sound_need().as_bps());
         Bitrate::bps(needs.sum())
     }
 }

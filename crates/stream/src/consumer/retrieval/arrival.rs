@@ -278,7 +278,8 @@ impl Retrieval {
         }
         let (measured, available_at) = schedule.measure(now, key, header.published_at(), &answer);
         if let Some(round_trip) = measured {
-            self.outputs.request(Request::RoundTrip(round_trip));
+            self.outputs
+                .request(Request::RoundTrip(self.client, round_trip));
         }
         // By a clock that was set, it would have been here long before it was requested.
         if now.since(available_at) < CLOCK_WAS_SET {

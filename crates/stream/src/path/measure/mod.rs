@@ -156,8 +156,8 @@ impl Path {
         available_at.map_or(asked, |at| at.max(asked))
     }
 
-    /// Records one packet.
-    pub(in crate::path) fn on_arrival(&mut self, now: Instant, arrived: &Arrived) {
+    /// Records one packet. Returns its queueing delay in seconds.
+    pub(in crate::path) fn on_arrival(&mut self, now: Instant, arrived: &Arrived) -> f64 {
         self.largest = self.largest.max(arrived.size);
         // Small packets are sooner through a slow link.
         if arrived.once && arrived.size.as_bytes() * 2 > self.largest.as_bytes() {
@@ -205,6 +205,7 @@ impl Path {
         });
         let pairs = self.history.pairs(now, Duration::from_secs(1));
         self.capacity.measure(pairs);
+        queue
     }
 
     /// Records the loss of a packet.
@@ -289,6 +290,11 @@ impl Path {
     /// Returns the mean queueing delay of the last `span`, in seconds.
     pub fn queue_mean(&self, now: Instant, span: Duration) -> f64 {
         self.history.queue_mean(now, span)
+    }
+
+    /// Returns the queueing delays of what came at one time on both paths in the last 6 s, in seconds.
+    pub(in crate::path) fn common_delays(&self, other: &Self) -> Vec<(f64, f64)> {
+        self.history.common(&other.history)
     }
 
     /// Returns the queueing delay of everything, in seconds, unlike that of single packets which a link repeated.

@@ -32,6 +32,8 @@ enum Step {
     /// The Interest for a name that left so many before the last comes back.
     Nack(u64, usize, NackReason),
     Wait(u64),
+    /// Everything goes over another path from now on.
+    Move,
 }
 
 fn is_object(token: Token) -> bool {
@@ -72,6 +74,7 @@ fn step() -> impl Strategy<Value = Step> {
         5 => number().prop_map(Step::Data),
         2 => (number(), 0..2_usize, reason).prop_map(|(n, b, r)| Step::Nack(n, b, r)),
         3 => (1..3_000_u64).prop_map(Step::Wait),
+        1 => Just(Step::Move),
     ]
 }
 
@@ -305,6 +308,13 @@ impl Twin {
                     .retain(|out| out.interest.nonce() != interest.nonce() || stays(out));
             }
             Step::Wait(millis) => self.now += ms(millis),
+            Step::Move => {
+                let mut other = uplink(UplinkConfig::default());
+                let all = Token::FIRST..=Token::LAST;
+                self.uplink.move_to(self.now, &mut other, &all);
+                assert_eq!(self.uplink.sizes(), (0, 0));
+                self.uplink = other;
+            }
         }
         self.take_events(None);
         self.uplink.handle_timeout(self.now);

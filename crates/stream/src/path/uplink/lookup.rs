@@ -6,6 +6,7 @@ use namecast_units::Instant;
 use crate::feedback::Received;
 
 use super::super::in_flight::{InFlight, Out};
+use super::super::measure::Path;
 use super::super::names::{Late, Names};
 use super::super::objects::{Objects, Pending};
 use super::super::queue::Queue;
@@ -122,10 +123,38 @@ impl Wanted {
 
     /// Requests `tokens` no more.
     pub(super) fn withdraw(&mut self, tokens: &Tokens) {
-        self.objects.remove_all(tokens);
-        self.queue.remove_all(tokens);
+        self.objects.take(tokens);
+        self.queue.take(tokens);
         self.in_flight.withdraw(tokens);
-        self.late.remove_all(tokens);
+        self.late.take(tokens);
+    }
+
+    /// Takes all of `tokens` from `other`, whose Interests left over another path than this.
+    pub(super) fn take_from(
+        &mut self,
+        now: Instant,
+        other: &mut Self,
+        tokens: &Tokens,
+        path: &Path,
+    ) {
+        for want in other.queue.take(tokens) {
+            self.add_name(&want.name, want.token);
+            self.queue.insert(now, want);
+        }
+        for (token, sent) in other.in_flight.take(tokens) {
+            self.add_name(&sent.name, token);
+            self.in_flight.put(now, token, sent, path);
+        }
+        for pending in other.objects.take(tokens) {
+            if let Some(name) = pending.name() {
+                self.add_name(name, pending.token());
+            }
+            self.objects.put(pending);
+        }
+        for (token, name) in other.late.take(tokens) {
+            self.add_name(&name, token);
+            self.late.insert(token, name);
+        }
     }
 
     /// Records that `token` wants `name`.

@@ -16,8 +16,9 @@ use smart_default::SmartDefault;
 use crate::feedback::{Feedback, Received};
 use crate::rate::{Arrival, Loss, Lost, Pacer};
 
+use super::bottleneck::Delays;
 use super::budget::{Budget, Load};
-use super::credit::Credit;
+use super::credit::{Credit, Repairs};
 use super::in_flight::{InFlight, Sent};
 use super::measure::{Arrived, Path};
 use super::objects::{Object, Pending};
@@ -112,9 +113,9 @@ pub struct Uplink {
     reports: Reports,
     counters: UplinkCounters,
     arriving: Option<Arriving>,
+    delays: Delays,
     need: Bitrate,
-    repairs: f64,
-    repairs_at: Instant,
+    repairs: Repairs,
     sound_at: Option<Instant>,
     /// When anything else left last.
     paced_at: Option<Instant>,
@@ -138,9 +139,9 @@ impl Uplink {
             reports: Reports::default(),
             counters: UplinkCounters::default(),
             arriving: None,
+            delays: Delays::default(),
             need: Bitrate::default(),
-            repairs: config.max_repairs,
-            repairs_at: Instant::ZERO,
+            repairs: Repairs::new(&config),
             sound_at: None,
             paced_at: None,
             ticked_at: None,
@@ -219,7 +220,7 @@ impl Uplink {
             Request::Withdraw(tokens) => self.withdraw(&tokens),
             Request::Revise(tokens, available_at) => self.revise(now, &tokens, available_at),
             Request::GiveUp(tokens) => self.give_up(&tokens),
-            Request::RoundTrip(rtt) => self.on_round_trip(now, rtt),
+            Request::RoundTrip(_, rtt) => self.on_round_trip(now, rtt),
             Request::Limit(client, limit) => self.set_limit(client, limit),
         }
     }
@@ -389,7 +390,12 @@ impl Uplink {
         let was_measured = self.path.is_measured();
         self.path.on_mark(arriving.is_marked);
         self.path.on_feedback(now, &arriving.feedback);
-        self.path.on_arrival(now, &arrived);
+        let delay = self.path.on_arrival(now, &arrived);
+        // Of what was not wanted ahead, the delay may be the longer way of its owner.
+        if arrived.available_at.is_some() {
+            let owner = arriving.token.client.owner();
+            self.delays.on_arrival(now, owner, delay);
+        }
         if !was_measured && self.path.is_measured() {
             // The first samples wait for this: no tick is to pass before it counts.
             self.ticked_at = None;
@@ -496,9 +502,7 @@ impl Uplink {
         self.budget.on_tick(now, &self.path, &load);
         self.path.on_caution(now, self.budget.is_cautious());
         self.credit.on_tick(now);
-        let earned = self.config.repair_rate * now.since(self.repairs_at).as_secs_f64();
-        self.repairs = (self.repairs + earned).min(self.config.max_repairs);
-        self.repairs_at = now;
+        self.repairs.on_tick(now, &self.config);
     }
 
     fn report(&mut self, now: Instant, asked_at: Instant, kind: Loss) {
@@ -559,6 +563,23 @@ impl Uplink {
                 .max()
                 .map_or(tick, |at| at.min(tick)),
         )
+    }
+
+    /// Returns the owner all of whose Data waits, though another's does not: it passes another bottleneck.
+    pub(super) fn owner_apart(&self, now: Instant) -> Option<u32> {
+        self.delays.apart(now)
+    }
+
+    /// Lets `other` request everything of `tokens` from now on, what is out included.
+    pub(super) fn move_to(&mut self, now: Instant, other: &mut Self, tokens: &Tokens) {
+        self.finish_arrival(now);
+        other
+            .wanted
+            .take_from(now, &mut self.wanted, tokens, &other.path);
+        let clients = tokens.start().client..=tokens.end().client;
+        other
+            .limits
+            .extend(self.limits.extract_if(clients, |_, _| true));
     }
 
     /// Returns the next thing to do or to know, until `None`.

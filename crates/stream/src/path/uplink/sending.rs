@@ -73,7 +73,7 @@ impl Uplink {
     }
 
     fn next_paced(&self, now: Instant) -> Option<Token> {
-        if self.repairs >= 1.0
+        if self.repairs.allow()
             && let Some(want) = self.next_repair(now)
         {
             return Some(want.token);
@@ -128,11 +128,8 @@ impl Uplink {
         match want.kind {
             Kind::Sound => self.sound_at = Some(now),
             Kind::Repair if is_duplicate => {}
-            Kind::Repair => self.repairs -= 1.0,
-            Kind::Key | Kind::Delta => {
-                let saved = self.repairs + self.config.repair_share;
-                self.repairs = saved.min(self.config.max_repairs);
-            }
+            Kind::Repair => self.repairs.on_repair(),
+            Kind::Key | Kind::Delta => self.repairs.on_first(&self.config),
             Kind::Parity | Kind::Probe => {}
         }
         if want.kind.is_paced() {

@@ -23,6 +23,8 @@
 mod error;
 mod node;
 mod object;
+#[cfg(feature = "watch")]
+mod players;
 #[cfg(feature = "publish")]
 mod publish;
 #[cfg(feature = "watch")]

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_apps::Application;
-#[cfg(feature = "watch")]
-use namecast_net::LinkState;
 use namecast_net::{FaceId, FaceUri, Handle, KeyStore, NodeConfig, Registration, drive};
+#[cfg(feature = "watch")]
+use namecast_net::{LinkState, WeakHandle};
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{ByteSize, Timestamp};
 use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 
 use crate::error::Error;
+#[cfg(feature = "watch")]
+use crate::players::Players;
 
 /// How a node is set up.
 ///
@@ -33,6 +35,9 @@ pub struct Node {
     keys: Option<PathBuf>,
     /// Faces to forwarders that what is published is registered with.
     uplinks: Arc<Mutex<Vec<FaceId>>>,
+    /// What runs all that is watched, while anything is.
+    #[cfg(feature = "watch")]
+    players: Arc<tokio::sync::Mutex<Option<WeakHandle<Players>>>>,
     /// What others come to, until the node is gone.
     #[cfg(feature = "forwarder")]
     listeners: Arc<Mutex<Vec<Box<dyn core::any::Any + Send>>>>,
@@ -65,6 +70,8 @@ impl Node {
             inner: namecast_net::Node::start(NodeConfig::of_program(options.cache)),
             keys: options.keys,
             uplinks: Arc::default(),
+            #[cfg(feature = "watch")]
+            players: Arc::default(),
             #[cfg(feature = "forwarder")]
             listeners: Arc::default(),
         }
@@ -132,6 +139,27 @@ impl Node {
         }
         let driven = drive(self.inner.clock(), face, application);
         Ok(driven.spawn(move || registrations.iter().for_each(Registration::cancel)))
+    }
+
+    /// Returns what runs all that is watched, which ends with its last handle.
+    #[cfg(feature = "watch")]
+    pub(crate) async fn players(&self) -> Result<Handle<Players>, Error> {
+        let mut players = self.players.lock().await;
+        if let Some(running) = players.as_ref().and_then(WeakHandle::upgrade) {
+            return Ok(running);
+        }
+        let seed = u64::from_le_bytes(namecast_net::random());
+        let (handle, mut events) = self.run(None, Players::new(seed)).await?;
+        // It reports nothing, and runs as long as somebody would listen.
+        tokio::spawn(async move { events.recv().await });
+        let weak = handle.downgrade();
+        *players = Some(weak.clone());
+        self.on_return_of_uplinks(move || {
+            let running = weak.upgrade();
+            running.is_some_and(|running| running.try_call(Players::handle_link_change))
+        })
+        .await?;
+        Ok(handle)
     }
 
     /// Has `on_return` called whenever the connection to a forwarder comes back, as long as it returns true.

@@ -2,14 +2,16 @@
 
 use core::time::Duration;
 
-use namecast_apps::live::watcher::{Frame, RungChoice, Trust, Watched};
-use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
+use namecast_apps::Now;
+use namecast_apps::live::watcher::{Frame, RungChoice, Seek, Trust, WatchId, Watched};
+use namecast_apps::live::{self, Stats, WatcherConfig};
 use namecast_net::Handle;
 use namecast_units::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::error::Error;
 use crate::node::{Node, parse_name};
+use crate::players::Players;
 
 /// What is to be watched. Say how, then [`start`](Self::start).
 #[derive(Clone, Debug)]
@@ -43,6 +45,14 @@ impl Watch {
         self.config.video = false;
         self.config.audio = false;
         self.config.data = true;
+        self
+    }
+
+    /// Watches the stream of this name instead of the first one of its kind. For several streams of one kind, watch the name several
+    /// times: one Interest serves all that ask for the same.
+    #[must_use]
+    pub fn stream(mut self, name: &str) -> Self {
+        self.config.streams.push(name.to_owned());
         self
     }
 
@@ -82,33 +92,34 @@ impl Watch {
         self
     }
 
-    /// Joins as soon as the network answers.
+    /// Joins as soon as the network answers. What else the node watches shares the rate that the path carries with it.
     ///
     /// # Errors
     /// If the node has stopped.
     pub async fn start(self) -> Result<Watching, Error> {
-        let player = Player::new(Watcher::new(self.config));
-        let (handle, events) = self.node.run(None, player).await?;
-        let watching = Watching { handle, events };
-        let player = watching.handle.downgrade();
-        let on_return = move || {
-            let player = player.upgrade();
-            player.is_some_and(|player| player.try_call(Player::handle_link_change))
-        };
-        self.node.on_return_of_uplinks(on_return).await?;
-        Ok(watching)
+        let players = self.node.players().await?;
+        let added = players.call(move |players, _| players.add(self.config));
+        let (id, events) = added.await.ok_or(Error::Ended)?;
+        Ok(Watching {
+            players,
+            id,
+            events,
+        })
     }
 }
 
 /// What is being watched. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Watching {
-    handle: Handle<Player>,
+    players: Handle<Players>,
+    id: WatchId,
     events: mpsc::Receiver<Watched>,
 }
 
 impl Watching {
     /// Waits for what comes next: a frame, or news of the stream. `None` once the node has stopped.
+    ///
+    /// What nobody takes waits, up to some thousand frames; then the oldest are left out.
     pub async fn next(&mut self) -> Option<Watched> {
         self.events.recv().await
     }
@@ -124,24 +135,40 @@ impl Watching {
 
     /// Moves the playout target. Frames that were not delivered yet are timed anew; none is lost.
     pub fn set_target(&self, target: Duration) {
-        self.handle
-            .try_call(move |player, now| player.watcher.set_target(now.monotonic, target));
+        self.change(move |watch, now| watch.set_target(now.monotonic, target));
     }
 
     /// Changes to another bitrate at the next key frame.
     pub fn set_rung(&self, rung: impl Into<RungChoice>) {
         let rung = rung.into();
-        self.handle
-            .try_call(move |player, now| player.watcher.set_rung(now.monotonic, rung));
+        self.change(move |watch, now| watch.set_rung(now.monotonic, rung));
+    }
+
+    /// Chooses whether video and sound are requested. What is left out costs nothing.
+    pub fn set_wanted(&self, video: bool, sound: bool) {
+        self.change(move |watch, now| watch.set_wanted(now.monotonic, video, sound));
+    }
+
+    /// Goes to another time, if an archive or the publisher has it, or back to live.
+    pub fn seek(&self, to: Seek) {
+        self.change(move |watch, now| watch.seek(now.monotonic, to));
     }
 
     /// Returns delays, losses and rates so far; `None` once the node has stopped.
     pub async fn stats(&self) -> Option<Stats> {
-        self.handle.call(Player::stats).await
+        let id = self.id;
+        let stats = self
+            .players
+            .call(move |players, now| players.stats(now, id));
+        stats.await?
     }
 
-    /// The player, to call it.
-    pub const fn handle(&self) -> &Handle<Player> {
-        &self.handle
+    fn change(&self, change: impl FnOnce(&mut live::watcher::Watch, Now) + Send + 'static) {
+        let id = self.id;
+        self.players.try_call(move |players, now| {
+            if let Some(watch) = players.get_mut(id) {
+                change(watch, now);
+            }
+        });
     }
 }

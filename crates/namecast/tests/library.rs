@@ -156,3 +156,65 @@ async fn samples_need_not_keep_the_rate() {
     assert_eq!(received, expected);
     sending.abort();
 }
+
+/// Two roots are read over one node. While nobody takes the samples of one, which soon fill all the room that its reader has, those of
+/// the other arrive; and then the first one's are all there.
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_takes_nothing_holds_up_nobody() {
+    const SAMPLES: u64 = 1_500;
+    let world = World::new().await;
+    let (publisher, reader) = (world.node().await, world.node().await);
+    let publish = async |root, rate| {
+        let publication = publisher.publish(root).unwrap().data("x", rate, 4);
+        publication.start().await.unwrap()
+    };
+    let (fast, slow) = (
+        publish("/lab/fast", 500).await,
+        publish("/lab/slow", 20).await,
+    );
+    let read = async |root| reader.watch(root).unwrap().data().start().await.unwrap();
+    let (mut untaken, mut taken) = (read("/lab/fast").await, read("/lab/slow").await);
+    fast.send("x", "0").await.unwrap();
+    let first = untaken.next_frame().await.unwrap().position;
+    let sending = tokio::spawn(async move {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        for number in 1..=SAMPLES {
+            if number % 25 == 0 {
+                tick.tick().await;
+                slow.send("x", number.to_string()).await.unwrap();
+            }
+            fast.send("x", number.to_string()).await.unwrap();
+        }
+        (fast, slow)
+    });
+    let mut count = 0;
+    while count < 50 {
+        taken.next_frame().await.unwrap();
+        count += 1;
+    }
+    let _publications = sending.await.unwrap();
+    for position in first + 1..=SAMPLES {
+        assert_eq!(untaken.next_frame().await.unwrap().position, position);
+    }
+}
+
+/// Two data streams of one root are read over one node, each by its name.
+#[tokio::test(flavor = "multi_thread")]
+async fn streams_of_one_kind_are_read_by_name() {
+    let world = World::new().await;
+    let (publisher, reader) = (world.node().await, world.node().await);
+    let publication = publisher.publish("/lab/room").unwrap();
+    let publication = publication.data("celsius", 10, 8).data("lux", 10, 8);
+    let publication = publication.start().await.unwrap();
+    let read = async |stream| {
+        let watch = reader.watch("/lab/room").unwrap().data();
+        watch.stream(stream).start().await.unwrap()
+    };
+    let (mut celsius, mut lux) = (read("celsius").await, read("lux").await);
+    for (degrees, light) in [("21.5", "400"), ("21.6", "401")] {
+        publication.send("celsius", degrees).await.unwrap();
+        publication.send("lux", light).await.unwrap();
+        assert_eq!(celsius.next_frame().await.unwrap().payload, degrees);
+        assert_eq!(lux.next_frame().await.unwrap().payload, light);
+    }
+}

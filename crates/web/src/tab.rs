@@ -279,7 +279,7 @@ impl Tab {
     }
 
     /// Sets by how much packets are handled after they arrive, as this machine is busy.
-    pub const fn set_wake_delay(&mut self, delay: Duration) {
+    pub fn set_wake_delay(&mut self, delay: Duration) {
         self.watcher.set_wake_delay(delay);
     }
 

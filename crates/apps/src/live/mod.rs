@@ -9,7 +9,7 @@ pub mod stats;
 mod stream_clock;
 pub mod watcher;
 
-pub use player::Player;
+pub use player::{Player, Screen};
 pub use publisher::{
     EncodedFrame, FrameError, Publisher, PublisherConfig, PublisherCounters, SetupError,
 };

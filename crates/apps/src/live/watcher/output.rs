@@ -18,7 +18,6 @@ use namecast_stream::{SampleHeader, StreamInfo};
 use namecast_units::{Instant, Timestamp};
 
 use super::super::liveness::Liveness;
-use crate::Output;
 use crate::discovery::Signer;
 
 /// What a watcher reports.
@@ -304,7 +303,7 @@ pub(super) const fn kind(stream: StreamKind) -> &'static str {
 /// Outputs in order, up to a number.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    outputs: VecDeque<Output<Watched>>,
+    outputs: VecDeque<Watched>,
     max_outputs: usize,
 }
 
@@ -323,20 +322,15 @@ impl Outbox {
 
     /// Reports `watched`.
     pub(super) fn push(&mut self, watched: Watched) {
-        self.put(Output::Event(watched));
-    }
-
-    /// Wants `output` done.
-    pub(super) fn put(&mut self, output: Output<Watched>) {
         if self.outputs.len() >= self.max_outputs {
-            // Nobody listens. What is requested is retransmitted in time; frames can be skipped.
+            // Nobody listens. Frames can be skipped.
             self.outputs.pop_front();
         }
-        self.outputs.push_back(output);
+        self.outputs.push_back(watched);
     }
 
-    /// Returns the oldest output, until `None`.
-    pub(super) fn pop(&mut self) -> Option<Output<Watched>> {
+    /// Returns the oldest report, until `None`.
+    pub(super) fn pop(&mut self) -> Option<Watched> {
         self.outputs.pop_front()
     }
 
@@ -438,12 +432,9 @@ mod outbox_tests {
         outbox.event(Event::Starved);
         outbox.event(Event::Recovered);
         assert_eq!(outbox.len(), 2);
-        let events = core::iter::from_fn(|| outbox.pop()).map(|output| match output {
-            Output::Event(Watched::Event(event)) => event,
-            other => panic!("{other:?}"),
-        });
-        let events: Vec<_> = events.collect();
-        assert_eq!(events, [Event::Starved, Event::Recovered]);
+        let events: Vec<_> = core::iter::from_fn(|| outbox.pop()).collect();
+        let expected = [Event::Starved, Event::Recovered].map(Watched::Event);
+        assert_eq!(events, expected);
     }
 }
 

@@ -8,6 +8,7 @@
 
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
@@ -31,6 +32,7 @@ use crate::{Application, Now, Output, face};
 pub struct Watcher {
     watch: Watch,
     uplinks: Uplinks,
+    packets: Packets,
 }
 
 impl Watcher {
@@ -38,13 +40,18 @@ impl Watcher {
     pub fn new(config: WatcherConfig) -> Self {
         let mut uplinks = uplinks(config.seed, config.target, config.control);
         let watch = Watch::new(config, uplinks.new_clients());
-        Self { watch, uplinks }
+        Self {
+            watch,
+            uplinks,
+            packets: Packets::default(),
+        }
     }
 
     fn all(&mut self) -> Shared<'_> {
         Shared {
             uplinks: &mut self.uplinks,
             watches: core::slice::from_mut(&mut self.watch),
+            packets: &mut self.packets,
         }
     }
 
@@ -67,7 +74,8 @@ impl Watcher {
     /// Returns the next thing to do or to know, until `None`.
     pub fn poll_output(&mut self) -> Option<Output<Watched>> {
         self.all().take_changes();
-        self.watch.outbox.pop()
+        let packet = self.packets.pop().map(Output::Send);
+        packet.or_else(|| self.watch.outbox.pop().map(Output::Event))
     }
 
     /// Records that the transport came back: everything that is pending is retransmitted at once.
@@ -145,6 +153,7 @@ pub struct WatchersConfig {
 #[derive(Debug)]
 pub struct Watchers {
     uplinks: Uplinks,
+    packets: Packets,
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
@@ -157,6 +166,7 @@ impl Watchers {
         let target = UplinkConfig::default().target;
         Self {
             uplinks: uplinks(config.seed, target, config.control),
+            packets: Packets::default(),
             watches: Vec::new(),
             ids: Vec::new(),
             next_id: 0,
@@ -212,12 +222,25 @@ impl Watchers {
         Shared {
             uplinks: &mut self.uplinks,
             watches: &mut self.watches,
+            packets: &mut self.packets,
         }
     }
 
     /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.all().handle_link_change(now);
+    }
+
+    /// Returns the next packet to send, until `None`.
+    pub fn poll_packet(&mut self) -> Option<Bytes> {
+        self.all().take_changes();
+        self.packets.pop()
+    }
+
+    /// Returns the next thing to know of a watch, until `None`, after [`poll_packet`](Self::poll_packet) had nothing more. What is not
+    /// taken waits, up to a number.
+    pub fn poll_watched(&mut self, id: WatchId) -> Option<Watched> {
+        self.get_mut(id)?.outbox.pop()
     }
 }
 
@@ -238,14 +261,11 @@ impl Application for Watchers {
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
-        self.all().take_changes();
+        if let Some(packet) = self.poll_packet() {
+            return Some(Output::Send(packet));
+        }
         let mut watches = self.ids.iter().zip(&mut self.watches);
-        watches.find_map(|(id, watch)| {
-            Some(match watch.outbox.pop()? {
-                Output::Send(packet) => Output::Send(packet),
-                Output::Event(event) => Output::Event((*id, event)),
-            })
-        })
+        watches.find_map(|(id, watch)| Some(Output::Event((*id, watch.outbox.pop()?))))
     }
 }
 
@@ -258,10 +278,32 @@ fn uplinks(seed: u64, target: Duration, control: Control) -> Uplinks {
     Uplinks::new(bounds, control)
 }
 
+/// Packets to send that nobody took yet.
+#[derive(Debug, Default)]
+struct Packets(VecDeque<Bytes>);
+
+impl Packets {
+    /// So many may wait.
+    const MAX: usize = 4_096;
+
+    fn push(&mut self, packet: Bytes) {
+        if self.0.len() >= Self::MAX {
+            // Nobody sends them. What is requested is retransmitted in time.
+            self.0.pop_front();
+        }
+        self.0.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Bytes> {
+        self.0.pop_front()
+    }
+}
+
 /// Watches, with the uplinks that they share.
 struct Shared<'a> {
     uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
+    packets: &'a mut Packets,
 }
 
 impl Shared<'_> {
@@ -425,7 +467,7 @@ impl Shared<'_> {
                 avoid_face,
             } => {
                 let packet = face::request(&interest, avoid_face);
-                self.count(|watch| watch.outbox.put(Output::Send(packet)));
+                self.packets.push(packet);
             }
             Event::Sent { token, .. } | Event::Dropped(token) | Event::Lost(token) => {
                 if let Some(watch) = self.of(token.client) {

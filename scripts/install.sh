@@ -6,6 +6,7 @@
 #   scripts/install.sh wasm    the WebAssembly toolchain
 #   scripts/install.sh page    what builds the page, as far as that takes no rights: rustup's toolchain, npm packages
 #   scripts/install.sh deny    cargo-deny
+#   scripts/install.sh engines Firefox and WebKit, and a screen and a sound server for them
 #   scripts/install.sh platforms   compilers for other platforms, and qemu-user
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -141,10 +142,11 @@ case ${1:-} in
     npm_packages
     ;;
   deny) cargo_program cargo-deny ;;
+  engines) command_packages firefox-esr=firefox-esr WebKitWebDriver=webkit2gtk-driver Xvfb=xvfb pulseaudio=pulseaudio ;;
   platforms)
     command_packages qemu-aarch64=qemu-user file=file ffprobe=ffmpeg
     python_environments
     platforms
     ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -150,5 +150,5 @@ describe("pictures in three qualities", () => {
 
 test("a browser that encodes nothing gets a sentence that says so", async () => {
   Encoder.codecs = [];
-  await expect(run(1)).rejects.toThrow(/Chrome or Edge/);
+  await expect(run(1)).rejects.toThrow(/Chrome, Edge or Firefox/);
 });

@@ -56,8 +56,8 @@ export function missing(): string {
   if (!isSecureContext) {
     return "Browsers give camera and microphone only to pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https.";
   }
-  if (typeof VideoEncoder === "undefined" || typeof AudioEncoder === "undefined" || typeof MediaStreamTrackProcessor === "undefined") {
-    return "This browser cannot encode live pictures and sound for a page (WebCodecs). Open this link in Chrome or Edge.";
+  if (typeof VideoEncoder === "undefined" || typeof AudioEncoder === "undefined") {
+    return "This browser cannot encode live pictures and sound for a page (WebCodecs). Open this link in Chrome, Edge or Firefox.";
   }
   return "";
 }

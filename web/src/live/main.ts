@@ -7,12 +7,11 @@ import { browserStore } from "../player/known-keys.ts";
 import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
+import { pictures, sound, type Frames } from "./frames.ts";
 import { ticketOf } from "./ticket.ts";
 
 /** Name to go live as where the address has none. */
 const DEFAULT_NAME = "/live";
-/** Frames that may wait between camera and encoder: more would be late. */
-const BUFFERED_FRAMES = 2;
 /** Bits a second that go out though nobody watches: answers about what there is. */
 const UNWATCHED = 20_000;
 
@@ -36,7 +35,8 @@ class Live {
   readonly #name = new URLSearchParams(location.search).get("name") || DEFAULT_NAME;
   #stream: MediaStream | undefined;
   /** Its pictures. Requested at once, or nobody would see the one picture of a screen on which nothing moves. */
-  #pictures: ReadableStream<VideoFrame> | undefined;
+  #pictures: Frames<VideoFrame> | undefined;
+  #sound: Frames<AudioData> | undefined;
   #worker: Worker | undefined;
   #figures: LiveFigures | undefined;
   #state: State = "not live";
@@ -85,7 +85,7 @@ class Live {
     }
     this.#stream = stream;
     const [picture] = stream.getVideoTracks();
-    this.#pictures = picture && frames(picture);
+    this.#pictures = picture && pictures(picture);
     for (const track of stream.getTracks()) {
       track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
     }
@@ -106,7 +106,7 @@ class Live {
       this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
       return;
     }
-    const [stream, pictures] = [this.#stream, this.#pictures];
+    const [stream, shown] = [this.#stream, this.#pictures];
     if (stream === undefined) {
       // It ended meanwhile.
       unclaim();
@@ -114,15 +114,16 @@ class Live {
     }
     this.#unclaim = unclaim;
     const [picture] = stream.getVideoTracks();
-    const [sound] = stream.getAudioTracks();
+    const [microphone] = stream.getAudioTracks();
+    this.#sound = microphone && (await sound(microphone));
     const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
     const start: LiveStart = {
       name: this.#name,
       secret: ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32))),
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
-      ...(picture === undefined || pictures === undefined ? {} : { video: { frames: pictures, rate: rateOf(picture) } }),
-      ...(sound === undefined ? {} : { audio: frames<AudioData>(sound) }),
+      ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
+      ...(this.#sound === undefined ? {} : { audio: this.#sound.source }),
     };
     const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
     this.#worker = worker;
@@ -173,7 +174,9 @@ class Live {
 
   #release(): void {
     this.#stream?.getTracks().forEach((track) => track.stop());
-    [this.#stream, this.#pictures] = [undefined, undefined];
+    this.#pictures?.stop();
+    this.#sound?.stop();
+    [this.#stream, this.#pictures, this.#sound] = [undefined, undefined, undefined];
     element<HTMLVideoElement>("preview").srcObject = null;
   }
 
@@ -264,11 +267,6 @@ function showFigures({ qualities, sound, sent, dropped }: LiveFigures): void {
 function narrow({ qualities: [low] }: LiveFigures): string {
   const size = low === undefined ? "" : `: ${low.width} × ${low.height}`;
   return `Your connection does not carry all qualities at the moment, so all who watch get a lower one${size}.`;
-}
-
-function frames<T extends VideoFrame | AudioData>(track: MediaStreamTrack): ReadableStream<T> {
-  const init = track.kind === "video" ? { track, maxBufferSize: BUFFERED_FRAMES } : { track };
-  return new MediaStreamTrackProcessor<T>(init).readable;
 }
 
 /** Shows what a person must know; empty: nothing. */

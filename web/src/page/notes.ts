@@ -49,7 +49,7 @@ export class Notes {
     this.received.push(sample);
     const item = document.createElement("li");
     const time = document.createElement("time");
-    time.textContent = new Date(sample.capturedAt).toLocaleTimeString();
+    time.textContent = new Date(sample.capturedAt).toLocaleTimeString("en-GB");
     const words = document.createElement("span");
     words.textContent = this.#text.decode(sample.octets);
     item.append(time, words);

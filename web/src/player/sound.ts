@@ -9,6 +9,8 @@ const RESUME_LIMIT = 500;
 const CLOCK_INTERVAL = 200;
 /** Weight of a new reading of that clock: single ones are off by some milliseconds. */
 const CLOCK_WEIGHT = 0.15;
+/** What is being heard was rendered at most so long ago, in milliseconds, or the browser's clock of it is wrong. */
+const MAX_OUTPUT_DELAY = 500;
 /** A reading this far off is a new beginning (the device was changed, the machine slept), in milliseconds. */
 const CLOCK_JUMP = 40;
 
@@ -94,7 +96,8 @@ export class Sound {
 /** When what is rendered now will be heard, in milliseconds since 1970. */
 function heardAt(context: AudioContext): number {
   const { contextTime = 0, performanceTime = 0 } = context.getOutputTimestamp();
-  if (contextTime > 0 && performanceTime > 0) {
+  // In WebKitGTK 2.50 the second runs twice as fast as time.
+  if (contextTime > 0 && Math.abs(performance.now() - performanceTime) < MAX_OUTPUT_DELAY) {
     return performance.timeOrigin + performanceTime + (context.currentTime - contextTime) * 1_000;
   }
   return performance.timeOrigin + performance.now() + (context.outputLatency || context.baseLatency) * 1_000;

@@ -8,9 +8,12 @@ export interface LiveStart {
   /** Address of the page: what is relative is relative to it. */
   base: string;
   /** Pictures, and how many a second at most. */
-  video?: { frames: ReadableStream<VideoFrame>; rate: number };
-  audio?: ReadableStream<AudioData>;
+  video?: { frames: Captured<VideoFrame>; rate: number };
+  audio?: Captured<AudioData>;
 }
+
+/** Captured pictures or sound: a stream, or, where the browser makes none, a port that sends one after the other. */
+export type Captured<T> = ReadableStream<T> | MessagePort;
 
 /** From the worker to the page. */
 export type LiveReport =

@@ -33,3 +33,11 @@ export interface PlayerReport {
   /** Least time by which sound came before it was needed, in milliseconds; null if none came. */
   slack: number | null;
 }
+
+/** Captured sound, as it comes by a port. */
+export interface CapturedSound {
+  /** Microseconds since the first. */
+  timestamp: number;
+  sampleRate: number;
+  channels: Float32Array<ArrayBuffer>[];
+}

@@ -72,7 +72,7 @@ export class LiveAudio {
     };
     const { supported } = await AudioEncoder.isConfigSupported(config);
     if (supported !== true) {
-      throw new Error("this browser does not encode sound with Opus. Switch the microphone off, or open this link in Chrome or Edge.");
+      throw new Error("this browser does not encode sound with Opus. Switch the microphone off, or open this link in Chrome, Edge or Firefox.");
     }
     return new LiveAudio(host, config);
   }

@@ -1,5 +1,6 @@
-import type { LiveReport, LiveStart } from "../shared/live.ts";
+import type { Captured, LiveReport, LiveStart } from "../shared/live.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import { streamOf } from "./captured.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LiveAudio } from "./publish-audio.ts";
@@ -214,11 +215,11 @@ function refusal(name: string, why: string): string {
 }
 
 /** Waits for the first of what is captured. */
-async function open<T>(stream: ReadableStream<T> | undefined, what: string): Promise<Source<T> | undefined> {
-  if (stream === undefined) {
+async function open<T extends VideoFrame | AudioData>(source: Captured<T> | undefined, what: string): Promise<Source<T> | undefined> {
+  if (source === undefined) {
     return undefined;
   }
-  const reader = stream.getReader();
+  const reader = streamOf(source).getReader();
   const late = new Promise<never>((_, reject) => setTimeout(() => reject(new Error(`no ${what} comes: choose another source`)), FIRST_LIMIT));
   const { value } = await Promise.race([reader.read(), late]);
   if (value === undefined) {

@@ -1,4 +1,5 @@
 import type { QualityFigures } from "../shared/live.ts";
+import { AnnexB } from "./annex-b.ts";
 import { CaptureClock } from "./capture-clock.ts";
 import { message } from "./link.ts";
 import { qualities, type Quality } from "./publish-ladder.ts";
@@ -109,7 +110,7 @@ export class LiveVideo {
         return new LiveVideo(host, codec, sizes, rate);
       }
     }
-    throw new Error("this browser encodes neither H.264 nor VP8 nor VP9. Open this link in Chrome or Edge.");
+    throw new Error("this browser encodes neither H.264 nor VP8 nor VP9. Open this link in Chrome, Edge or Firefox.");
   }
 
   /** Encodes what `reader` gives, `first` before it, until there is no more. */
@@ -142,16 +143,20 @@ export class LiveVideo {
   #rung(quality: Quality): Rung {
     const inside: Rung["inside"] = new Map();
     const sent = { frames: 0, bits: 0 };
+    let annexB: AnnexB | undefined;
     const encoder = new VideoEncoder({
-      output: (chunk) => {
+      output: (chunk, metadata) => {
+        const description = this.#codec.codec === "h264" ? metadata?.decoderConfig?.description : undefined;
+        annexB = description === undefined ? annexB : new AnnexB(octetsOf(description));
         const frame = inside.get(chunk.timestamp);
         if (frame === undefined) {
           return;
         }
         // Encoders that are short of bits leave pictures out without a word.
         [...inside.keys()].filter((timestamp) => timestamp <= chunk.timestamp).forEach((timestamp) => inside.delete(timestamp));
-        const payload = new Uint8Array(chunk.byteLength);
-        chunk.copyTo(payload);
+        const encoded = new Uint8Array(chunk.byteLength);
+        chunk.copyTo(encoded);
+        const payload = annexB?.convert(encoded, chunk.type === "key") ?? encoded;
         sent.frames += 1;
         sent.bits += 8 * payload.length;
         this.#publish({ stream: "video", rung: quality.name, position: frame.position, key: chunk.type === "key", captured_at: frame.capturedAt }, payload);
@@ -225,6 +230,10 @@ export class LiveVideo {
     }
     return this.#host.isBehind() ? "network" : undefined;
   }
+}
+
+function octetsOf(source: AllowSharedBufferSource): Uint8Array {
+  return ArrayBuffer.isView(source) ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
 }
 
 function encoderConfig({ codecString }: Codec, { width, height, bitrate }: Quality, rate: number): VideoEncoderConfig {

@@ -148,6 +148,49 @@ describe("the page to go live", () => {
   });
 });
 
+describe("a preview", () => {
+  test("shows picture and level before anything is sent, and each is switched off and on", async () => {
+    const live = await openLive(browser, `${server.url}live.html?name=/local`);
+    const { page } = live;
+    const brightest = () =>
+      page.evaluate(() => {
+        const context = new OffscreenCanvas(32, 18).getContext("2d");
+        context.drawImage(document.getElementById("preview"), 0, 0, 32, 18);
+        return Math.max(...context.getImageData(0, 0, 32, 18).data.filter((_, at) => at % 4 !== 3));
+      });
+    const until = async (what, check) => {
+      const deadline = Date.now() + TIMEOUT;
+      while (!(await check())) {
+        assert.ok(Date.now() < deadline, `no ${what}`);
+        await page.waitForTimeout(50);
+      }
+    };
+    try {
+      await page.click("#show");
+      await until("picture", async () => (await brightest()) > 100);
+      await until("level", () => page.evaluate(() => document.getElementById("level").value > 0.2));
+      assert.equal(await page.evaluate(() => globalThis.namecastLive.state), "not live");
+      assert.ok(!(await routes()).includes("/local"), "it is published");
+      await assertAccessible(page, "with a preview");
+      for (const [width, height] of SIZES) {
+        await page.setViewportSize({ width, height });
+        await assertInside(page, ["#preview", "#go", "#picture-off", "#sound-off"], "the preview");
+      }
+      await page.click("#picture-off");
+      await until("black", async () => (await brightest()) < 20);
+      await page.click("#sound-off");
+      await until("silence", () => page.evaluate(() => document.getElementById("level").value === 0));
+      assert.equal(await page.getAttribute("#sound-off", "aria-pressed"), "true");
+      await page.click("#picture-off");
+      await page.click("#sound-off");
+      await until("picture", async () => (await brightest()) > 100);
+      await until("level", () => page.evaluate(() => document.getElementById("level").value > 0.2));
+    } finally {
+      await live.close();
+    }
+  });
+});
+
 describe("a link to go live", () => {
   // Both reach the node from elsewhere than its machine, as far as it can tell, so that nothing but the link lets them register.
   let trusted;

@@ -52,6 +52,8 @@ export async function openLive(browser, url, script = "") {
   const page = await browser.context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
+  // A tab that is live is not left without a question.
+  page.on("dialog", (dialog) => dialog.accept());
   await page.addInitScript(script);
   await page.goto(url);
   return new LivePage(page, errors);

@@ -8,6 +8,7 @@ import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
+import { Level } from "./level.ts";
 import { ticketOf } from "./ticket.ts";
 
 /** Name to go live as where the address has none. */
@@ -37,6 +38,7 @@ class Live {
   /** Its pictures. Requested at once, or nobody would see the one picture of a screen on which nothing moves. */
   #pictures: Frames<VideoFrame> | undefined;
   #sound: Frames<AudioData> | undefined;
+  readonly #level = new Level(element<HTMLMeterElement>("level"));
   #worker: Worker | undefined;
   #figures: LiveFigures | undefined;
   #state: State = "not live";
@@ -50,6 +52,11 @@ class Live {
     element("theme").addEventListener("click", () => theme.toggle());
     element("go").addEventListener("click", () => void this.#go());
     element("end").addEventListener("click", () => this.#end());
+    element("show").addEventListener("click", () => void this.#preview());
+    for (const kind of ["picture", "sound"] as const) {
+      element(`${kind}-off`).addEventListener("click", () => this.#switch(kind));
+    }
+    addEventListener("beforeunload", (event) => this.#state !== "not live" && event.preventDefault());
     element("copy").addEventListener("click", () => void this.#copy());
     element("sources").addEventListener("change", () => void this.#preview());
     element("sources").addEventListener("submit", (event) => event.preventDefault());
@@ -90,6 +97,8 @@ class Live {
       track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
     }
     element<HTMLVideoElement>("preview").srcObject = stream;
+    this.#level.follow(stream);
+    this.#showSwitches();
     hint(picture === undefined ? "Sound alone." : "");
     await listDevices(stream);
     return true;
@@ -172,12 +181,35 @@ class Live {
     this.#enter("not live");
   }
 
+  /** Sends black or silence instead, or no more. */
+  #switch(kind: "picture" | "sound"): void {
+    for (const track of this.#tracks(kind)) {
+      track.enabled = !track.enabled;
+    }
+    this.#showSwitches();
+  }
+
+  #tracks(kind: "picture" | "sound"): MediaStreamTrack[] {
+    return (kind === "picture" ? this.#stream?.getVideoTracks() : this.#stream?.getAudioTracks()) ?? [];
+  }
+
+  #showSwitches(): void {
+    element("show").hidden = this.#stream !== undefined || this.#state !== "not live";
+    for (const kind of ["picture", "sound"] as const) {
+      const [button, [track]] = [element(`${kind}-off`), this.#tracks(kind)];
+      button.hidden = track === undefined;
+      button.setAttribute("aria-pressed", String(track?.enabled === false));
+    }
+  }
+
   #release(): void {
     this.#stream?.getTracks().forEach((track) => track.stop());
+    this.#level.follow(undefined);
     this.#pictures?.stop();
     this.#sound?.stop();
     [this.#stream, this.#pictures, this.#sound] = [undefined, undefined, undefined];
     element<HTMLVideoElement>("preview").srcObject = null;
+    this.#showSwitches();
   }
 
   #enter(state: State): void {
@@ -187,6 +219,7 @@ class Live {
     pill.dataset["look"] = state === "not live" ? "idle" : state === "live" ? "live" : "wait";
     const isOff = state === "not live";
     element("go").hidden = !isOff;
+    this.#showSwitches();
     element("end").hidden = isOff;
     for (const field of element("sources").querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) {
       field.disabled = !isOff;

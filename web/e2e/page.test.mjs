@@ -333,6 +333,7 @@ describe("the demo's page", () => {
         const link = new URL(await player.page.inputValue("#share-link"));
         const { signer } = await player.stats();
         assert.deepEqual([link.searchParams.get("name"), link.searchParams.get("key")], ["/demo", signer.digest]);
+        await player.page.waitForFunction(() => document.getElementById("share-said").textContent.includes("this machine only"));
         const other = await openPage(browser, link.href, { view: "watch" });
         await other.untilStats("the same stream", ({ video, signer }) => video.shown > 0 && signer.trusted);
         await other.close();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { bitrate, milliseconds, percent } from "../src/player/format.ts";
 import { clampTarget, readOptions, withOption } from "../src/player/options.ts";
 import { plotTop, Series } from "../src/page/series.ts";
-import { shareLink } from "../src/page/share.ts";
+import { sharedAddress, shareLink } from "../src/page/share.ts";
 import { why, whyPicture } from "../src/page/why.ts";
 import type { PlayerState } from "../src/player/state.ts";
 import { qualitiesOf } from "../src/player/qualities.ts";
@@ -42,7 +42,7 @@ describe("the server's description of itself", () => {
   });
 
   test("has defaults, and follows the page's scheme", () => {
-    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, local: false, websocket: "wss://a.example/ws", webTransport: undefined });
+    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, local: false, websocket: "wss://a.example/ws", webTransport: undefined, elsewhere: [] });
   });
 
   test("is refused if it is none, and loses a transport that makes no sense", () => {
@@ -236,6 +236,17 @@ test("qualities are lines of the picture, and the rate where several have as man
 test("a shared link carries the key, and nothing of what only its sender chose", () => {
   const link = shareLink("https://a.example/?view=inspect&target=20", "/cam/1", "00ff");
   expect(link).toBe("https://a.example/?name=%2Fcam%2F1&key=00ff");
+});
+
+test("a link is for others, where there is a way to them", async () => {
+  const node = (elsewhere: string[]) => () => Promise.resolve({ elsewhere });
+  const others = ["https://192.0.2.7:8443/", "https://198.51.100.7:8443/"];
+  expect(await sharedAddress("https://a.example/?name=/x", node(others))).toBe("https://a.example/");
+  for (const host of ["127.0.0.1:8080", "localhost:8080", "[::1]:8080"]) {
+    expect(await sharedAddress(`http://${host}/`, node(others))).toBe(others[0]);
+    expect(await sharedAddress(`http://${host}/`, node([]))).toBeUndefined();
+  }
+  expect(await sharedAddress("http://127.0.0.1/", () => Promise.reject(new Error("gone")))).toBeUndefined();
 });
 
 test("the quality of the picture is explained while it plays, and never against what is shown", () => {

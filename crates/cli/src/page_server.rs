@@ -68,6 +68,8 @@ struct Shared {
     telemetry: Telemetry,
     streams: Router,
     pushes: Router,
+    /// Where other machines find the page.
+    elsewhere: Arc<[String]>,
 }
 
 /// Everything a page server needs beside its socket.
@@ -94,6 +96,7 @@ impl PageService {
                 telemetry,
                 streams: Router::new(),
                 pushes: Router::new(),
+                elsewhere: Arc::default(),
             },
         }
     }
@@ -102,6 +105,13 @@ impl PageService {
     #[must_use]
     pub(crate) fn with_streams(mut self, streams: Router) -> Self {
         self.shared.streams = streams;
+        self
+    }
+
+    /// Tells pages where other machines find them.
+    #[must_use]
+    pub(crate) fn reached_at(mut self, elsewhere: Vec<String>) -> Self {
+        self.shared.elsewhere = elsewhere.into();
         self
     }
 
@@ -405,6 +415,9 @@ async fn node_json(
     Extension(visitor): Extension<Visitor>,
 ) -> Response {
     let mut node = json!({ "ws": "/ws", "local": visitor == Visitor::Local });
+    if visitor == Visitor::Local {
+        node["elsewhere"] = json!(&*shared.elsewhere);
+    }
     if let Some(name) = &shared.config.name {
         node["name"] = json!(name);
     }

@@ -1,3 +1,4 @@
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
 import { element } from "./elements.ts";
 
@@ -6,6 +7,8 @@ export class Share {
   readonly #button = element<HTMLButtonElement>("share");
   readonly #box = element("share-box");
   readonly #link = element<HTMLInputElement>("share-link");
+  /** What the link says of the stream. */
+  #shown = "";
 
   constructor() {
     this.#button.disabled = true;
@@ -17,7 +20,8 @@ export class Share {
   show(name: string, { signer }: Summary): void {
     if (signer?.trusted === true) {
       const link = shareLink(location.href, name, signer.digest);
-      if (link !== this.#link.value) {
+      if (new URL(link).search !== this.#shown) {
+        this.#shown = new URL(link).search;
         this.#link.value = link;
       }
       this.#button.disabled = false;
@@ -37,14 +41,30 @@ export class Share {
   }
 
   async #copy(): Promise<void> {
+    const address = await sharedAddress(location.href, () => fetchNode(location.href));
+    this.#link.value = new URL(new URL(this.#link.value).search, address ?? location.href).href;
+    const reach = address === undefined ? " This link opens on this machine only: start the node with --listen for others." : "";
     try {
       await navigator.clipboard.writeText(this.#link.value);
-      element("share-said").textContent = "Copied";
+      element("share-said").textContent = `Copied.${reach}`;
     } catch {
       // Not allowed here: then a person copies it.
-      element("share-said").textContent = "";
+      element("share-said").textContent = reach;
       this.#link.focus();
     }
+  }
+}
+
+/** The page for others: where it was opened, or, if that was this machine alone, where the node says that others find it; undefined: nowhere. */
+export async function sharedAddress(address: string, node: () => Promise<Pick<NodeInfo, "elsewhere">>): Promise<string | undefined> {
+  const { hostname } = new URL(address);
+  if (hostname !== "localhost" && hostname !== "[::1]" && !hostname.startsWith("127.")) {
+    return new URL("/", address).href;
+  }
+  try {
+    return (await node()).elsewhere[0];
+  } catch {
+    return undefined;
   }
 }
 

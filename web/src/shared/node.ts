@@ -10,6 +10,8 @@ export interface NodeInfo {
   local: boolean;
   /** The WebTransport face, if the server has one. */
   webTransport: WebTransportInfo | undefined;
+  /** Where other machines find the page; empty: nowhere, or it is not for this visitor to know. */
+  elsewhere: string[];
 }
 
 /** Where the WebTransport face listens, and how to know it. */
@@ -57,7 +59,12 @@ export function parseNodeInfo(answer: unknown, base: URL): NodeInfo {
     local: fields["local"] === true,
     websocket: websocket.href,
     webTransport: parseWebTransport(fields["webtransport"], base),
+    elsewhere: list(fields["elsewhere"]).filter((address) => URL.canParse(address)),
   };
+}
+
+function list(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 function parseWebTransport(value: unknown, base: URL): WebTransportInfo | undefined {

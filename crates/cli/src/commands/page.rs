@@ -104,6 +104,9 @@ impl Page {
         telemetry.observe_listener(streams.state());
         let service = PageService::new(node.clone(), web, config, webtransport, telemetry);
         let service = service.with_streams(streams.router()).with_pushes(pushes);
+        let reached = secure.as_ref().and_then(|it| it.local_addr().ok());
+        let reached = reached.filter(|address| !address.ip().is_loopback());
+        let service = service.reached_at(reached.map(|it| urls_at(it.port())).unwrap_or_default());
         // What is after the # stays in the browser: no server, log or next page sees it.
         let link = |(name, token): &(Name, Token)| {
             let path = format!("live.html?name={name}#{}", page_server::hex(token));
@@ -155,8 +158,7 @@ impl Page {
         if secure.address().ip().is_loopback() {
             return vec![format!("https://localhost:{port}/")];
         }
-        let url = |address: IpAddr| format!("https://{}/", SocketAddr::new(address, port));
-        network_addresses().into_iter().map(url).collect()
+        urls_at(port)
     }
 
     /// All of these, this machine's first.
@@ -195,6 +197,12 @@ impl Page {
         let code = qrcode::QrCode::new(url).ok()?;
         Some(code.render::<qrcode::render::unicode::Dense1x2>().build())
     }
+}
+
+/// The page at each of this machine's addresses, for other machines.
+fn urls_at(port: u16) -> Vec<String> {
+    let url = |address: IpAddr| format!("https://{}/", SocketAddr::new(address, port));
+    network_addresses().into_iter().map(url).collect()
 }
 
 /// A certificate of this node's own.

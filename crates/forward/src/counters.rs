@@ -292,6 +292,25 @@ pub struct AnyNextCounters {
     pub refused_foreign: u64,
 }
 
+impl AnyNextCounters {
+    /// Every count with its name for metrics, in snake case; zeros included.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("requests", self.requests),
+            ("sent", self.sent),
+            ("data", self.data),
+            ("copies", self.copies),
+            ("late", self.late),
+            ("refused_malformed", self.refused_malformed),
+            ("refused_unoffered", self.refused_unoffered),
+            ("refused_flows", self.refused_flows),
+            ("refused_route", self.refused_route),
+            ("refused_foreign", self.refused_foreign),
+        ]
+        .into_iter()
+    }
+}
+
 /// What became of bundles: Data and an Interest in one packet.
 #[derive(AddAssign, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BundleCounters {

@@ -8,10 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use common::{data, eventually, fetch, interest, loopback, name, produce, soon};
-use namecast_forward::{Actions, Context, FaceId, Hop, NamedHop, PiggybackConfig};
-use namecast_net::{ApplicationFace, Node, NodeConfig};
+use namecast_apps::sequence::{
+    Delivery, Fetcher, FetcherConfig, Provider, ProviderConfig, ServerConfig,
+};
+use namecast_forward::{Actions, AnyNextConfig, Context, FaceId, Hop, NamedHop, PiggybackConfig};
+use namecast_net::{ApplicationFace, FaceUri, Handle, Node, NodeConfig, drive};
 use namecast_packet::{Extensions, LpPacket, Packet};
-use namecast_units::{Duration, Instant};
+use namecast_stream::path::NumberedConfig;
+use namecast_units::{Bitrate, Duration, Instant};
 
 /// Enough that each of two forwarders has some.
 const NAMES: u64 = 40;
@@ -224,4 +228,88 @@ async fn receive(application: &mut ApplicationFace) -> Packet {
     let packet = LpPacket::decode(frame).unwrap();
     assert_eq!(packet.piggybacked_interest, None);
     Packet::decode(packet.fragment.unwrap()).unwrap()
+}
+
+/// Packets of a flow.
+const COUNT: u64 = 2_000;
+
+fn any_next_node(forwarders: usize) -> Node {
+    let config = NodeConfig {
+        forwarders,
+        ..NodeConfig::default()
+    };
+    Node::start(config.hop(|_| NamedHop::AnyNext(AnyNextConfig::default()).build()))
+}
+
+/// Routes `/flow` from a node to another.
+async fn route(node: &Node, to: &FaceUri) {
+    let face = node.connect(to.clone()).await.unwrap();
+    soon("connection", node.connected(face)).await.unwrap();
+    node.add_route(name("/flow"), face, 0).await.unwrap();
+}
+
+/// Receives any next of `/flow` with so many requests out at a time.
+async fn receive_any_next(node: &Node, window: u32) -> Handle<Fetcher> {
+    let face = node.application_face().await.unwrap();
+    let requests = NumberedConfig {
+        count: Some(COUNT),
+        control: format!("window:{window}").parse().unwrap(),
+        ..NumberedConfig::default()
+    };
+    let fetcher = Fetcher::new(FetcherConfig {
+        delivery: Delivery::AnyNext,
+        ..FetcherConfig::new(name("/flow"), requests)
+    });
+    let (fetcher, mut events) = drive(node.clock(), face, fetcher).spawn(|| {});
+    tokio::spawn(async move { events.recv().await });
+    let start = fetcher.call(|fetcher, now| fetcher.start(now.monotonic));
+    start.await.unwrap();
+    fetcher
+}
+
+/// One flow for two receivers behind a node where their links part, over UDP: the slow one has one request out at a time, the fast one
+/// 64. The provider sends each Data once, and the node a copy to each receiver that has a request left.
+#[tokio::test]
+async fn one_flow_serves_receivers_of_every_speed() {
+    for forwarders in [1, 2] {
+        let nodes = [(); 4].map(|()| any_next_node(forwarders));
+        let [provider, middle, slow, fast] = &nodes;
+        let at_provider = provider.listen_udp(loopback()).await.unwrap();
+        let at_middle = middle.listen_udp(loopback()).await.unwrap();
+        route(middle, at_provider.uri()).await;
+        let face = provider.application_face().await.unwrap();
+        let local = provider.add_route(name("/flow"), face.id(), 0);
+        local.await.unwrap();
+        let server = ServerConfig {
+            prefix: name("/flow"),
+            end: Some(COUNT),
+            ..ServerConfig::default()
+        };
+        let rate = Bitrate::mbps(20);
+        let flow = Provider::new(ProviderConfig { server, rate }).unwrap();
+        let (flow, _events) = drive(provider.clock(), face, flow).spawn(|| {});
+        let mut receivers = Vec::new();
+        for (node, window) in [(slow, 1), (fast, 64)] {
+            route(node, at_middle.uri()).await;
+            receivers.push(receive_any_next(node, window).await);
+        }
+        let provided = async || flow.call(|flow, _| flow.provided()).await.unwrap();
+        let all = async || (provided().await == COUNT).then_some(());
+        eventually("all Data", all).await;
+        let mut received = Vec::new();
+        for fetcher in &receivers {
+            let data = fetcher.call(|fetcher, _| fetcher.figures().data).await;
+            received.push(data.unwrap());
+        }
+        let status = middle.status().await.unwrap();
+        let counted = |what: &str| status.any_next.get(what).copied().unwrap_or_default();
+        // A busy machine may lose some.
+        let most = COUNT * 9 / 10;
+        assert!(received[1] >= most && received[0] > 0, "{received:?}");
+        assert!((most..=COUNT).contains(&counted("data")), "{status:?}");
+        assert!(counted("copies") >= received.iter().sum(), "{status:?}");
+        for node in &nodes {
+            node.shutdown().await;
+        }
+    }
 }

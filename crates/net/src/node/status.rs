@@ -65,6 +65,8 @@ pub struct NodeStatus {
     pub feedback: FeedbackStatus,
     /// What became of bundles; counts of nothing are left out.
     pub bundles: BTreeMap<&'static str, u64>,
+    /// What became of requests for any next packets; counts of nothing are left out.
+    pub any_next: BTreeMap<&'static str, u64>,
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub readvertising: Option<ReadvertisingStatus>,
@@ -355,7 +357,8 @@ impl NodeStatus {
             announcements_refused: counters.announcements_refused,
             announcements_out_of_period: counters.announcements_out_of_period,
             feedback: counters.feedback.into(),
-            bundles: bundles(&counters.bundles),
+            bundles: counts(counters.bundles.iter()),
+            any_next: counts(counters.any_next.iter()),
             readvertising: None,
             tickets: None,
             drops: forwarder_drops(&counters.drops),
@@ -382,7 +385,7 @@ impl FaceStatus {
             speaks_extensions: (entry.sender).with_link(|link| link.meter().speaks_extensions()),
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
-            bundles: bundles(bundled),
+            bundles: counts(bundled.iter()),
             drops: forwarder_drops(&counters.drops),
             link_drops: link_drops(&entry.losses()),
         }
@@ -420,25 +423,19 @@ impl From<&Traffic> for TrafficStatus {
     }
 }
 
-fn bundles(counters: &BundleCounters) -> BTreeMap<&'static str, u64> {
-    counters.iter().filter(|&(_, count)| count > 0).collect()
+/// Counts of something.
+fn counts(counters: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
+    counters.filter(|&(_, count)| count > 0).collect()
 }
 
 fn forwarder_drops(drops: &Drops) -> BTreeMap<&'static str, u64> {
-    drops
-        .iter()
-        .filter(|&(_, count)| count > 0)
-        .map(|(reason, count)| (reason.name(), count))
-        .collect()
+    counts(drops.iter().map(|(reason, count)| (reason.name(), count)))
 }
 
 /// What a link lost, by reason.
 pub(crate) fn link_drops(counters: &LinkCounters) -> BTreeMap<&'static str, u64> {
-    LinkDrop::ALL
-        .into_iter()
-        .map(|reason| (reason.name(), counters.drops(reason)))
-        .filter(|&(_, count)| count > 0)
-        .collect()
+    let all = LinkDrop::ALL.into_iter();
+    counts(all.map(|reason| (reason.name(), counters.drops(reason))))
 }
 
 fn as_text<S: Serializer>(name: &Name, serializer: S) -> Result<S::Ok, S::Error> {

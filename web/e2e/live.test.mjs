@@ -78,6 +78,8 @@ describe("a tab that is live", () => {
         await player.page.selectOption("#rung", rung);
         await player.untilStats(rung, ({ rung: shown }) => shown === rung);
       }
+      // The page, and the command.
+      await live.page.waitForFunction(() => document.getElementById("sent").textContent.includes("at least 2"), undefined, { timeout: TIMEOUT, polling: 100 });
       const { qualities, sound, dropped } = await live.figures();
       assert.deepEqual(qualities.map(({ width, height }) => [width, height]), [[640, 360], [320, 180], [320, 180]]);
       assert.ok(sound > 0, "no sound is sent");

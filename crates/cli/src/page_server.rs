@@ -1,10 +1,13 @@
 //! The web server of a node: the page, WebSocket faces, and the node's state.
 
+mod viewers;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::Router;
-use axum::extract::{ConnectInfo, Extension, Path, Request, State};
+use axum::extract::{ConnectInfo, Extension, Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -17,9 +20,12 @@ use namecast_net::Node;
 use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
+use namecast_packet::Name;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
+
+use viewers::Viewers;
 
 use crate::telemetry::Telemetry;
 use crate::web_listener::{WebCounters, WebServer};
@@ -70,6 +76,7 @@ struct Shared {
     pushes: Router,
     /// Where other machines find the page.
     elsewhere: Arc<[String]>,
+    viewers: Viewers,
 }
 
 /// Everything a page server needs beside its socket.
@@ -97,6 +104,7 @@ impl PageService {
                 streams: Router::new(),
                 pushes: Router::new(),
                 elsewhere: Arc::default(),
+                viewers: Viewers::default(),
             },
         }
     }
@@ -171,6 +179,7 @@ impl PageService {
             )
             .route("/node.json", get(node_json))
             .route("/streams.json", get(streams_json))
+            .route("/viewers.json", get(viewers_json))
             .route("/status.json", get(status_json))
             .route("/metrics", get(metrics))
             .route("/health", get(health))
@@ -451,6 +460,25 @@ async fn streams_json(
         streams.extend(others.into_iter().map(|name| json!({ "name": name })));
     }
     json_response(&json!({ "streams": streams }))
+}
+
+/// What is to be counted.
+#[derive(serde::Deserialize)]
+struct Counted {
+    name: String,
+}
+
+/// How many watch a stream through this node, at least.
+async fn viewers_json(
+    State(shared): State<Shared>,
+    Query(counted): Query<Counted>,
+) -> Result<Response, (StatusCode, &'static str)> {
+    let name = counted.name.parse();
+    let name = name.map_err(|_| (StatusCode::BAD_REQUEST, "name: no name of a stream\n"))?;
+    let look = |name: &Name| shared.node.waiting_faces(name).len();
+    let viewers = shared.viewers.count(Instant::now(), name, look);
+    let viewers = viewers.ok_or((StatusCode::TOO_MANY_REQUESTS, "Ask again in a second.\n"))?;
+    Ok(json_response(&json!({ "viewers": viewers })))
 }
 
 /// Names that may be streams, of prefixes that are registered: those that are below no other, and not `own`.

@@ -68,6 +68,17 @@ fn the_state_of_a_node_is_for_its_own_machine() {
 }
 
 #[test]
+fn viewers_of_a_name_are_counted_for_everybody() {
+    let home = tempfile::tempdir().unwrap();
+    let (_forwarder, port) = start(home.path(), "");
+    let (head, body) = get(port, "/viewers.json?name=/show", OWN);
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    assert_eq!(body.trim(), r#"{"viewers":0}"#);
+    assert_eq!(status(port, "/viewers.json?name=show%zz", OWN), 400);
+    assert_eq!(status(port, "/viewers.json", OWN), 400);
+}
+
+#[test]
 fn allowed_pages_read_what_a_node_says_of_itself_and_no_others() {
     let home = tempfile::tempdir().unwrap();
     let settings = "allow-origins = [\"https://watch.example\"]\nframe-ancestors = [\"https://portal.example\"]";

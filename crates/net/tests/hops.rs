@@ -13,7 +13,7 @@ use namecast_apps::sequence::{
 };
 use namecast_forward::{Actions, AnyNextConfig, Context, FaceId, Hop, NamedHop, PiggybackConfig};
 use namecast_net::{ApplicationFace, FaceUri, Handle, Node, NodeConfig, drive};
-use namecast_packet::{Extensions, LpPacket, Packet};
+use namecast_packet::{Extensions, LpPacket, Name, Packet};
 use namecast_stream::path::NumberedConfig;
 use namecast_units::{Bitrate, Duration, Instant};
 
@@ -228,6 +228,35 @@ async fn receive(application: &mut ApplicationFace) -> Packet {
     let packet = LpPacket::decode(frame).unwrap();
     assert_eq!(packet.piggybacked_interest, None);
     Packet::decode(packet.fragment.unwrap()).unwrap()
+}
+
+/// Two who wait under a prefix, one of them for two names, and one who waits for something else, at one and two forwarders.
+#[tokio::test]
+async fn faces_that_wait_for_a_stream_are_counted() {
+    for forwarders in [1, 2] {
+        let node = Node::start(NodeConfig {
+            forwarders,
+            ..NodeConfig::default()
+        });
+        let nobody = node.application_face().await.unwrap();
+        node.add_route(Name::root(), nobody.id(), 0).await.unwrap();
+        let mut faces = Vec::new();
+        for names in [&["/show/1", "/show/2"][..], &["/show/2"], &["/shows/1"]] {
+            let face = node.application_face().await.unwrap();
+            for wanted in names {
+                let wanted = interest(name(wanted), Duration::from_secs(60));
+                face.send(wanted).await.unwrap();
+            }
+            faces.push(face);
+        }
+        let show = name("/show");
+        let waiting = async || (node.waiting_faces(&show).len() == 2).then_some(());
+        eventually("two who wait", waiting).await;
+        let ids = faces[..2].iter().map(ApplicationFace::id).collect();
+        assert_eq!(node.waiting_faces(&show), ids);
+        assert!(node.waiting_faces(&name("/other")).is_empty());
+        node.shutdown().await;
+    }
 }
 
 /// Packets of a flow.

@@ -16,6 +16,9 @@ const DEFAULT_NAME = "/live";
 /** Bits a second that go out though nobody watches: answers about what there is. */
 const UNWATCHED = 20_000;
 
+/** Viewers are counted so often, in milliseconds. */
+const COUNT_INTERVAL = 2_000;
+
 /** What tests and the curious reach from the console. */
 export interface LiveHandle {
   figures(): LiveFigures | undefined;
@@ -41,6 +44,8 @@ class Live {
   readonly #level = new Level(element<HTMLMeterElement>("level"));
   #worker: Worker | undefined;
   #figures: LiveFigures | undefined;
+  #viewers: number | undefined;
+  #countedAt = -Infinity;
   #state: State = "not live";
   #link = "";
   /** Lets another tab of this browser go live as the name. */
@@ -142,6 +147,17 @@ class Live {
     worker.postMessage(start, transfer);
   }
 
+  /** Learns how many watch through the node whose page this is. */
+  async #count(): Promise<void> {
+    if (performance.now() - this.#countedAt < COUNT_INTERVAL) {
+      return;
+    }
+    this.#countedAt = performance.now();
+    const answer = await fetch(`/viewers.json?name=${encodeURIComponent(this.#name)}`).catch(() => undefined);
+    const { viewers } = answer?.ok === true ? ((await answer.json()) as { viewers: number }) : { viewers: undefined };
+    this.#viewers = viewers;
+  }
+
   #hear(report: LiveReport): void {
     switch (report.type) {
       case "key":
@@ -156,7 +172,8 @@ class Live {
         break;
       case "figures":
         this.#figures = report.figures;
-        showFigures(report.figures);
+        showFigures(report.figures, this.#viewers);
+        void this.#count();
         showNotice("transport", report.figures.isNarrow ? narrow(report.figures) : "");
     }
   }
@@ -274,12 +291,15 @@ async function listDevices(stream: MediaStream): Promise<void> {
   }
 }
 
-function showFigures({ qualities, sound, sent, dropped }: LiveFigures): void {
+function showFigures({ qualities, sound, sent, dropped }: LiveFigures, viewers: number | undefined): void {
   const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${rateText(bitrate)}, ${rate.toFixed(0)} a second`]);
   if (sound !== null) {
     rows.push(["Sound", rateText(sound)]);
   }
   rows.push(["To those who watch", sent > UNWATCHED ? rateText(sent) : "nobody watches now"]);
+  if (viewers !== undefined && viewers > 0) {
+    rows.push(["Viewers", `at least ${viewers}`]);
+  }
   const left = dropped.encoder + dropped.network;
   if (left > 0) {
     rows.push(["Pictures left out", `${left}: this ${dropped.encoder >= dropped.network ? "computer" : "connection"} is too slow`]);

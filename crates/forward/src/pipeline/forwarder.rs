@@ -1,7 +1,7 @@
 //! The forwarder: what its driver sees.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -356,6 +356,14 @@ impl Forwarder {
     /// Interests pending now.
     pub fn pending_interests(&self) -> usize {
         self.tables.pit.len()
+    }
+
+    /// Returns the faces that wait for Data under `prefix` now. Looks at all pending Interests.
+    pub fn waiting_faces(&self, prefix: &Name) -> BTreeSet<FaceId> {
+        let entries = self.tables.pit.iter().map(|(_, entry)| entry);
+        let entries = entries.filter(|entry| prefix.is_prefix_of(&entry.name));
+        let records = entries.flat_map(|entry| &entry.in_records);
+        records.map(|record| record.face).collect()
     }
 
     /// Returns the Data that passed and were kept.

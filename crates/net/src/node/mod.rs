@@ -18,6 +18,7 @@ mod spawner;
 mod status;
 mod tap;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use namecast_forward::{AddFaceError, FaceId, HashKey, StrategyKind, StrategyNameError};
@@ -290,6 +291,11 @@ impl Node {
             tickets: self.config().management.tickets.counters(),
             ..status
         })
+    }
+
+    /// Returns the faces that wait for Data under `prefix` now: those who watch a live stream always do. Looks at all pending Interests.
+    pub fn waiting_faces(&self, prefix: &Name) -> BTreeSet<FaceId> {
+        self.shared.plane.waiting_faces(prefix)
     }
 
     /// Gives every frame that the node takes and sends from now on, of which so many may wait for the receiver; those beyond are left

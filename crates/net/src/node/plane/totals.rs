@@ -1,6 +1,6 @@
 //! What a node's forwarders have and have seen, as if they were one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use namecast_forward::{
@@ -78,6 +78,13 @@ impl Plane {
     pub(crate) fn sum(&self, number: impl Fn(&Forwarder) -> usize) -> usize {
         let numbers = self.workers.iter().map(|it| number(&it.lock().forwarder));
         numbers.sum()
+    }
+
+    /// Faces that wait for Data under `prefix` at any forwarder.
+    pub(crate) fn waiting_faces(&self, prefix: &Name) -> BTreeSet<FaceId> {
+        let workers = self.workers.iter();
+        let faces = workers.map(|worker| worker.lock().forwarder.waiting_faces(prefix));
+        faces.flatten().collect()
     }
 
     /// What all forwarders and links together have seen.

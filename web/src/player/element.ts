@@ -24,6 +24,10 @@ import { STYLE } from "./style.ts";
 import { behind, meant, reach, stepped } from "./timeline.ts";
 import { WakeLock } from "./wake-lock.ts";
 
+/** Where pages are rendered on a server there are no elements: importing this file does nothing there. */
+const isServer = typeof HTMLElement === "undefined";
+const Base = isServer ? (class {} as typeof HTMLElement) : HTMLElement;
+
 /** States of `readyState`, as HTMLMediaElement has them. */
 const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
 
@@ -38,7 +42,7 @@ export interface PlayerError {
  * A live stream of a Namecast node, used like `<video>`:
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
-export class NamecastPlayer extends HTMLElement {
+export class NamecastPlayer extends Base {
   static readonly observedAttributes = ["src", "controls", "muted", "background"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
@@ -744,7 +748,7 @@ export class NamecastPlayer extends HTMLElement {
   }
 }
 
-if (customElements.get("namecast-player") === undefined) {
+if (!isServer && customElements.get("namecast-player") === undefined) {
   customElements.define("namecast-player", NamecastPlayer);
 }
 

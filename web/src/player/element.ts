@@ -489,6 +489,14 @@ export class NamecastPlayer extends Base {
     return this.#pip.open(this.#package.isOpen || this.#picture.isTrack);
   }
 
+  /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
+  async screenshot(): Promise<Blob> {
+    const { takeScreenshot } = await import("./screenshot.ts");
+    const isFilm = this.#package.isOpen || this.#picture.isTrack;
+    const size = isFilm ? { width: this.#film.videoWidth, height: this.#film.videoHeight } : this.#size;
+    return takeScreenshot(isFilm ? this.#film : this.#picture.canvas, size);
+  }
+
   /** Gives the worker a command; those before the first `play` are lost. */
   send(command: Command, transfer: Transferable[] = []): void {
     this.#worker?.postMessage(command, transfer);

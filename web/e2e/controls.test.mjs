@@ -1,7 +1,7 @@
 // The player's controls: keys, clicks, latencies, what a person chose and what the browser refuses.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readdir } from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { openPage, startBrowser, TIMEOUT } from "./lib/browser.mjs";
@@ -75,6 +75,39 @@ test("keys and clicks act on the player, also where it has no focus", () =>
     assert.equal(await of(page, "paused"), false);
     await page.keyboard.press("f");
     await page.waitForFunction(() => document.fullscreenElement === null);
+  }));
+
+test("a screenshot is the picture that is shown, in its own size, also from a canvas", () =>
+  withPlayer(async (player, page) => {
+    await page.mouse.move(200, 150);
+    const saved = path.join(home.directory, "saved");
+    const devtools = await page.context().browser().newBrowserCDPSession();
+    await devtools.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: saved });
+    await page.locator("#player #screenshot").click();
+    let files = [];
+    for (let looks = 0; !files.some((file) => file.endsWith(".png")); looks += 1) {
+      assert.ok(looks < 100, `no screenshot was saved: ${files}`);
+      await page.waitForTimeout(50);
+      files = await readdir(saved).catch(() => []);
+    }
+    assert.match(files.join(), /^show \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\.png$/);
+    await page.screenshot({ path: path.join(ARTIFACTS, "controls-screenshot.png") });
+    const look = () =>
+      page.evaluate(async () => {
+        const player = document.getElementById("player");
+        const picture = await createImageBitmap(await player.screenshot());
+        const context = new OffscreenCanvas(64, 36).getContext("2d");
+        context.drawImage(picture, 0, 0, 64, 36);
+        const { data } = context.getImageData(0, 0, 64, 36);
+        const values = Array.from({ length: 64 * 36 }, (_, at) => data[4 * at]);
+        return { isWhole: picture.width === player.videoWidth && picture.height === player.videoHeight, spread: Math.max(...values) - Math.min(...values) };
+      });
+    const film = await look();
+    assert.ok(film.isWhole && film.spread > 50, JSON.stringify(film));
+    await page.goto(`${node.url}?name=/show&screen=canvas`);
+    await player.untilStats("pictures on a canvas", ({ video }) => video.shown > 15);
+    const canvas = await look();
+    assert.ok(canvas.isWhole && canvas.spread > 50, JSON.stringify(canvas));
   }));
 
 test("arrows go back and on by five seconds, and steps add up", () =>

@@ -253,7 +253,7 @@ describe("the demo's page", () => {
       await player.untilStats("a higher target", ({ target }) => target === 110);
       const reached = [];
       await player.page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("full") !== null);
-      for (let presses = 0; presses < 18; presses += 1) {
+      for (let presses = 0; presses < 19; presses += 1) {
         await player.page.keyboard.press("Tab");
         reached.push(
           await player.page.evaluate(() => {

@@ -74,6 +74,8 @@ export declare class NamecastPlayer extends HTMLElement {
   pause(): void;
   /** When the publisher's clock was at zero of `currentTime`. */
   getStartDate(): Date;
+  /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
+  screenshot(): Promise<Blob>;
   requestPictureInPicture(): Promise<PictureInPictureWindow>;
 }
 

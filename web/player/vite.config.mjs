@@ -5,12 +5,28 @@ import { defineConfig } from "vite";
 const WEB = path.resolve(import.meta.dirname, "..");
 const OUT = path.join(import.meta.dirname, "dist");
 
+/** How the bundler writes the address of the worker. */
+const WORKER = /new Worker\(new URL\(new URL\(([`"'])(worker-[\w-]+\.js)\1,import\.meta\.url\)\.href,``\+import\.meta\.url\)/;
+
+/** Writes the address of the worker in the form by which other bundlers find a worker, and what the worker loads. */
+const findableWorker = {
+  name: "findable-worker",
+  generateBundle(_, bundle) {
+    const entry = bundle["namecast-player.js"];
+    if (!WORKER.test(entry.code)) {
+      throw new Error("namecast-player.js starts no worker in the known form: see WORKER in player/vite.config.mjs");
+    }
+    entry.code = entry.code.replace(WORKER, 'new Worker(new URL("./$2",import.meta.url)');
+  },
+};
+
 /** `dist/` of the npm package: the element, and beside it its worker, core, sound and controls, which it finds by its own address. */
 export default defineConfig({
   root: WEB,
   base: "./",
   publicDir: false,
   plugins: [
+    findableWorker,
     {
       name: "licences",
       async writeBundle() {

@@ -1,23 +1,43 @@
 // `<namecast-player>` as another site has it: from the package that goes to npm, on a page of another origin.
 
 import { execFile } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
 import { Program, startServer } from "./processes.mjs";
 import { serveFiles } from "./static.mjs";
 
 const run = promisify(execFile);
-const PACKAGE = path.resolve(import.meta.dirname, "../../player");
+const WEB = path.resolve(import.meta.dirname, "../..");
+const PACKAGE = path.join(WEB, "player");
 
-/** Packs the component and unpacks it in `home`. Returns where, and what is in it. */
+/** Packs the component and unpacks it in `home`. Returns where, what is in it, and the tarball. */
 export async function unpackPlayer(home) {
   const { stdout } = await run("npm", ["pack", "--json", "--pack-destination", home], { cwd: PACKAGE, maxBuffer: 1 << 24 });
   const [{ filename, files }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)));
   const directory = path.join(home, "site");
   await mkdir(directory, { recursive: true });
   await run("tar", ["-xzf", path.join(home, filename), "-C", directory]);
-  return { directory, files: files.map(({ path: file }) => file) };
+  return { directory, tarball: path.join(home, filename), files: files.map(({ path: file }) => file) };
+}
+
+/**
+ * Builds a site with Vite out of `files`, by path, which finds the unpacked package at `directory` and React among this project's packages.
+ * Returns the site's folder, and the folder of what was built.
+ */
+export async function buildSite(directory, files) {
+  const root = path.join(directory, "vite-site");
+  const modules = path.join(root, "node_modules");
+  await mkdir(modules, { recursive: true });
+  await cp(path.join(directory, "package"), path.join(modules, "namecast-player"), { recursive: true });
+  for (const name of ["react", "react-dom", "scheduler", "@types", "csstype"]) {
+    await symlink(path.join(WEB, "node_modules", name), path.join(modules, name));
+  }
+  for (const [file, text] of Object.entries({ "package.json": '{ "type": "module" }', ...files })) {
+    await writeFile(path.join(root, file), text);
+  }
+  await run(path.join(WEB, "node_modules/.bin/vite"), ["build"], { cwd: root });
+  return { root, built: path.join(root, "dist") };
 }
 
 /** A forwarder that lets pages of `origin` in, with a publisher of `/show` that takes its picture from `input`. */

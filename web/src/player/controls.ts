@@ -11,6 +11,7 @@ import type { NamecastPlayer } from "./element.ts";
 import { timeOfDay } from "./format.ts";
 import { followClicks } from "./keys.ts";
 import { LATENCIES } from "./latencies.ts";
+import { screenshotName } from "./screenshot.ts";
 
 /** Name of the element below; not for use outside of the player. */
 const TAG = "namecast-controls";
@@ -57,7 +58,10 @@ const STYLE = `
   }
   #captions-button { position: relative; min-width: 34px; cursor: pointer; opacity: 0.6; text-decoration: line-through; }
   #captions-button[aria-pressed="true"] { opacity: 1; text-decoration: none; }
-  .bar select:focus-visible, #captions-button:focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
+  .bar select:focus-visible, :is(#captions-button, #screenshot):focus-visible { outline: 2px solid #fff; outline-offset: -2px; }
+  #screenshot { min-width: 34px; height: 34px; padding: 5px; border: 0; border-radius: 6px; background: none; cursor: pointer; }
+  #screenshot:hover { background: rgb(255 255 255 / 16%); }
+  #screenshot svg { display: block; width: 24px; height: 24px; fill: #fff; fill-rule: evenodd; }
   media-volume-range { width: 76px; }
   ${TAG}:not([breakpointsm]) :is(#quality, #latency) { max-width: 5.4em; }
   ${TAG}:not([breakpointsm]) :is(#quality, #latency, #captions-button) { margin: 0; }
@@ -68,7 +72,7 @@ const STYLE = `
   ${TAG}:not([breakpointmd])[mediatargetlivewindow="0"] .bar > media-time-range { display: none; }
   .bar > .space { display: none; }
   ${TAG}:not([breakpointmd]) media-volume-range { display: none; }
-  ${TAG}:not([breakpointmd]) media-pip-button { display: none; }
+  ${TAG}:not([breakpointmd]) :is(media-pip-button, #screenshot) { display: none; }
   ${TAG}:not([mediatargetlivewindow]) media-time-range, ${TAG}[mediatargetlivewindow="0"] media-time-range { visibility: hidden; }
 `;
 
@@ -84,6 +88,7 @@ const BAR = `
     <button id="captions-button" type="button" aria-label="Captions" title="Captions" hidden>CC</button>
     <select id="quality" aria-label="Quality" title="Quality"></select>
     <select id="latency" aria-label="Latency" title="Latency"></select>
+    <button id="screenshot" type="button" aria-label="Save a screenshot" title="Save a screenshot"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M9 4 7.5 6H4a2 2 0 0 0-2 2v10a2 2 0 0 0 2 2h16a2 2 0 0 0 2-2V8a2 2 0 0 0-2-2h-3.5L15 4Zm3 4.5a4.5 4.5 0 1 1 0 9 4.5 4.5 0 0 1 0-9Z" /></svg></button>
     <media-pip-button id="pip"></media-pip-button>
     <media-fullscreen-button id="full"></media-fullscreen-button>
   </media-control-bar>`;
@@ -133,6 +138,16 @@ export function addControls(player: NamecastPlayer, frame: HTMLElement): void {
   followLatency(player, controls.querySelector("#latency") as HTMLSelectElement);
   followTime(player, controls);
   followCaptions(player, controls.querySelector("#captions-button") as HTMLButtonElement);
+  controls.querySelector("#screenshot")?.addEventListener("click", () => void saveScreenshot(player));
+}
+
+/** Saves the picture as a file, named after the stream and the time of capture. */
+async function saveScreenshot(player: NamecastPlayer): Promise<void> {
+  const name = screenshotName(player.streamName, player.getStartDate().getTime() + player.currentTime * 1_000);
+  const address = URL.createObjectURL(await player.screenshot());
+  Object.assign(document.createElement("a"), { href: address, download: name }).click();
+  // The browser reads the address after this task.
+  setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
 function followCaptions(player: NamecastPlayer, button: HTMLButtonElement): void {

@@ -24,6 +24,10 @@ import { STYLE } from "./style.ts";
 import { behind, meant, reach, stepped } from "./timeline.ts";
 import { WakeLock } from "./wake-lock.ts";
 
+/** Where pages are rendered on a server there are no elements: importing this file does nothing there. */
+const isServer = typeof HTMLElement === "undefined";
+const Base = isServer ? (class {} as typeof HTMLElement) : HTMLElement;
+
 /** States of `readyState`, as HTMLMediaElement has them. */
 const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
 
@@ -38,7 +42,7 @@ export interface PlayerError {
  * A live stream of a Namecast node, used like `<video>`:
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
-export class NamecastPlayer extends HTMLElement {
+export class NamecastPlayer extends Base {
   static readonly observedAttributes = ["src", "controls", "muted", "background"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
@@ -485,6 +489,14 @@ export class NamecastPlayer extends HTMLElement {
     return this.#pip.open(this.#package.isOpen || this.#picture.isTrack);
   }
 
+  /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
+  async screenshot(): Promise<Blob> {
+    const { takeScreenshot } = await import("./screenshot.ts");
+    const isFilm = this.#package.isOpen || this.#picture.isTrack;
+    const size = isFilm ? { width: this.#film.videoWidth, height: this.#film.videoHeight } : this.#size;
+    return takeScreenshot(isFilm ? this.#film : this.#picture.canvas, size);
+  }
+
   /** Gives the worker a command; those before the first `play` are lost. */
   send(command: Command, transfer: Transferable[] = []): void {
     this.#worker?.postMessage(command, transfer);
@@ -744,7 +756,7 @@ export class NamecastPlayer extends HTMLElement {
   }
 }
 
-if (customElements.get("namecast-player") === undefined) {
+if (!isServer && customElements.get("namecast-player") === undefined) {
   customElements.define("namecast-player", NamecastPlayer);
 }
 

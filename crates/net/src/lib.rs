@@ -53,7 +53,7 @@ pub use link::LinkDrop;
 pub use mac_address::{MacAddress, ParseMacAddressError};
 pub use node::{
     FaceOptions, FaceStatus, FeedbackStatus, LinkState, ListenError, Listener, ListenerStatus,
-    Node, NodeError, NodeStatus, Persistency, RouteStatus, SourceStatus, TracedFrame,
+    Node, NodeError, NodeStatus, Persistency, RouteStatus, SourceStatus, Trace, TracedFrame,
     TrafficStatus,
 };
 pub use private::{data_directory, environment, home, make_private_directory};

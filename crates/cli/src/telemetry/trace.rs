@@ -97,15 +97,15 @@ impl TraceFile {
 
     /// Begins to write what `node` takes and sends.
     pub(super) fn start(&mut self, node: &Node) {
-        let (Some(frames), Some(file)) = (node.trace(self.config.max_waiting), self.file.take())
+        let (Some(trace), Some(file)) = (node.trace(self.config.max_waiting), self.file.take())
         else {
             return;
         };
         let zero = node.clock().wall_at_zero().as_micros() * 1_000;
         let counts = self.counts();
         let mut writing = Writing::new(self.path.clone(), file, zero, self.config, counts);
-        let (stop, node) = (Arc::clone(&self.stop), node.clone());
-        let work = move || writing.run(&frames, &stop, &|| node.untraced());
+        let stop = Arc::clone(&self.stop);
+        let work = move || writing.run(&trace.frames, &stop, &|| trace.missed());
         self.thread = Some(std::thread::spawn(work));
     }
 }

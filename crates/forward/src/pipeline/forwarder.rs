@@ -381,15 +381,10 @@ impl Forwarder {
         self.tables.fib.len()
     }
 
-    /// Name prefixes that strategies have measurements of.
-    pub fn measured_namespaces(&self) -> usize {
-        let asf = self.hops.asf();
-        asf.map_or(0, |asf| asf.measurements.living_namespaces(self.now))
-    }
-
-    /// Pairs of a prefix and a next hop that strategies have measurements of.
-    pub fn measured_next_hops(&self) -> usize {
-        self.hops.asf().map_or(0, |asf| asf.measurements.len())
+    /// Returns how many name prefixes strategies have measurements of, and how many pairs of a prefix and a next hop.
+    pub fn measured(&self) -> (usize, usize) {
+        let measurements = self.hops.asf().map(|asf| &asf.measurements);
+        measurements.map_or((0, 0), |all| (all.living_namespaces(self.now), all.len()))
     }
 }
 

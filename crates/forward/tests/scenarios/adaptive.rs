@@ -243,7 +243,7 @@ fn measurements_are_bounded() {
         net.route(0, &format!("/p/{prefix}"), second.1, 2);
     }
     ask_all(&mut net, 1);
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 0);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 0);
     let asf = StrategyKind::Asf(AsfConfig::DEFAULT);
     net.nodes[0]
         .forwarder
@@ -254,25 +254,25 @@ fn measurements_are_bounded() {
         .set_strategy(name("/q"), asf)
         .unwrap();
     ask_all(&mut net, 2);
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 10);
-    assert_eq!(net.nodes[0].forwarder.measured_namespaces(), 10);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 10);
+    assert_eq!(net.nodes[0].forwarder.measured().0, 10);
     net.nodes[0]
         .forwarder
         .set_strategy(name("/q"), StrategyKind::Random)
         .unwrap();
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 10);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 10);
     net.nodes[0].remove_face(net.now, first.1);
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 0);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 0);
     net.ask(consumer, &interest("/p/3/3", 3));
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 1);
-    assert_eq!(net.nodes[0].forwarder.measured_namespaces(), 1);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 1);
+    assert_eq!(net.nodes[0].forwarder.measured().0, 1);
     // It has a place until somebody needs that, but is not a measurement any more.
     let expired = net.now + AsfConfig::DEFAULT.measurements_lifetime;
     net.nodes[0].handle_timeout(expired);
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 1);
-    assert_eq!(net.nodes[0].forwarder.measured_namespaces(), 0);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 1);
+    assert_eq!(net.nodes[0].forwarder.measured().0, 0);
     net.nodes[0].forwarder.unset_strategy(&name("/p"));
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 0);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 0);
 }
 
 /// Interests whose HopLimit keeps them here are not sent, so nobody can make a path look bad with them.
@@ -293,7 +293,7 @@ fn an_interest_that_may_not_leave_is_no_timeout() {
         net.ask(consumer, &stuck.hop_limit(1).build(Nonce::from(number)));
         net.run_for(Duration::from_secs(5));
     }
-    assert_eq!(net.nodes[0].forwarder.measured_next_hops(), 0);
+    assert_eq!(net.nodes[0].forwarder.measured().1, 0);
     net.ask(consumer, &interest("/p/x", 100));
     assert_eq!(
         upstreams.map(|upstream| net.interests(upstream).len()),
@@ -312,5 +312,5 @@ fn only_prefixes_with_asf_are_measured() {
     for _ in 0..20 {
         assert_eq!(paths.step(), [0]);
     }
-    assert_eq!(paths.net.nodes[0].forwarder.measured_next_hops(), 0);
+    assert_eq!(paths.net.nodes[0].forwarder.measured().1, 0);
 }

@@ -164,7 +164,7 @@ impl Churn {
         assert_eq!(node.routed_prefixes(), prefixes.len());
         assert!(node.pending_interests() <= 200);
         assert!(node.content_store().size() <= ByteSize::bytes(40_000));
-        assert!(node.measured_next_hops() <= 50);
+        assert!(node.measured().1 <= 50);
     }
 }
 
@@ -207,10 +207,7 @@ fn a_day_of_churn_leaves_nothing_behind() {
     churn.routes.clear();
     churn.check();
     assert_eq!(
-        (
-            churn.node.pending_interests(),
-            churn.node.measured_next_hops()
-        ),
+        (churn.node.pending_interests(), churn.node.measured().1),
         (0, 0)
     );
 }

@@ -200,8 +200,8 @@ fn nothing_that_arrives_breaks_the_node() {
             // One more is for local names.
             assert!(node.forwarder.pending_interests() <= 21);
             assert!(node.forwarder.content_store().size() <= ByteSize::bytes(5_000));
-            assert!(node.forwarder.measured_next_hops() <= 2);
-            measured = measured.max(node.forwarder.measured_next_hops());
+            assert!(node.forwarder.measured().1 <= 2);
+            measured = measured.max(node.forwarder.measured().1);
             let routes = node.forwarder.learned_routes().count();
             assert!(routes <= 2);
             learned = learned.max(routes);

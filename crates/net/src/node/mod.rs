@@ -45,7 +45,7 @@ pub use status::{
     FaceStatus, FeedbackStatus, ListenerStatus, NodeStatus, ReadvertisingStatus, RouteStatus,
     SourceStatus, StrategyChoice, StrategyCounts, TrafficStatus,
 };
-pub use tap::TracedFrame;
+pub use tap::{Trace, TracedFrame};
 
 pub(crate) use status::{Readvertises, STRATEGY_COUNTS};
 
@@ -299,14 +299,9 @@ impl Node {
     }
 
     /// Gives every frame that the node takes and sends from now on, of which so many may wait for the receiver; those beyond are left
-    /// out and [counted](Self::untraced). `None`: somebody has them already.
-    pub fn trace(&self, capacity: usize) -> Option<std::sync::mpsc::Receiver<TracedFrame>> {
+    /// out and counted. `None`: somebody has them already.
+    pub fn trace(&self, capacity: usize) -> Option<Trace> {
         self.shared.plane.tap.open(capacity)
-    }
-
-    /// Frames that found no room on their way to who traces them.
-    pub fn untraced(&self) -> u64 {
-        self.shared.plane.tap.missed()
     }
 
     /// Stops the node: registrations are taken back, listeners end, what is queued goes out, connections close. Takes no longer than

@@ -343,7 +343,7 @@ impl NodeStatus {
             incoming: (&counters.incoming).into(),
             outgoing: (&counters.outgoing).into(),
             routed_prefixes: plane.look(Forwarder::routed_prefixes),
-            measured_prefixes: plane.look(Forwarder::measured_namespaces),
+            measured_prefixes: plane.look(|forwarder| forwarder.measured().0),
             pending_interests: plane.sum(Forwarder::pending_interests),
             cached_packets: plane.sum(|forwarder| forwarder.content_store().packets()),
             content_store_hits: counters.content_store_hits,

@@ -1,8 +1,8 @@
 //! Every frame that a node's forwarders take and give, for whoever writes a trace.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use namecast_forward::FaceId;
@@ -21,19 +21,37 @@ pub struct TracedFrame {
     pub frame: Bytes,
 }
 
+/// Frames of a node, as they come and leave.
+#[derive(Debug)]
+pub struct Trace {
+    /// The frames.
+    pub frames: Receiver<TracedFrame>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Trace {
+    /// Returns how many frames found no room.
+    pub fn missed(&self) -> u64 {
+        self.missed.load(Ordering::Relaxed)
+    }
+}
+
 /// Where frames go besides; nowhere, until somebody wants them.
 #[derive(Debug, Default)]
 pub(crate) struct Tap {
     frames: OnceLock<SyncSender<TracedFrame>>,
-    missed: AtomicU64,
+    missed: Arc<AtomicU64>,
 }
 
 impl Tap {
     /// From now on, frames go to the receiver, of which so many may wait; `None`: somebody has one already.
-    pub(crate) fn open(&self, capacity: usize) -> Option<Receiver<TracedFrame>> {
+    pub(crate) fn open(&self, capacity: usize) -> Option<Trace> {
         let (frames, receiver) = mpsc::sync_channel(capacity);
         self.frames.set(frames).ok()?;
-        Some(receiver)
+        Some(Trace {
+            frames: receiver,
+            missed: Arc::clone(&self.missed),
+        })
     }
 
     /// Whether anybody wants frames.
@@ -56,11 +74,6 @@ impl Tap {
             self.missed.fetch_add(1, Ordering::Relaxed);
         }
     }
-
-    /// Frames that found no room.
-    pub(crate) fn missed(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed)
-    }
 }
 
 #[cfg(test)]
@@ -75,10 +88,10 @@ mod tests {
             tap.record(at, FaceId::CONTENT_STORE, true, &frame);
         };
         record(1);
-        let frames = tap.open(2).unwrap();
+        let trace = tap.open(2).unwrap();
         assert!(tap.open(2).is_none());
         (2..6).for_each(record);
-        let times: Vec<_> = frames.try_iter().map(|it| it.at.as_nanos()).collect();
-        assert_eq!((times, tap.missed()), (vec![2, 3], 2));
+        let times: Vec<_> = trace.frames.try_iter().map(|it| it.at.as_nanos()).collect();
+        assert_eq!((times, trace.missed()), (vec![2, 3], 2));
     }
 }

@@ -86,6 +86,7 @@ describe("a film with AAC", () => {
     await promisify(execFile)("ffmpeg", ["-loglevel", "error", ...`${sources} ${codecs}`.split(" "), film]);
     const input = ["--input", film, "--loop", "--ladder", "copy"];
     const publisher = new Program(binary, ["publish", "/aac", ...input, ...connect], home.directory);
+    const watcher = new Program(binary, ["watch", "/doors", "--output", path.join(home.directory, "doors.mkv"), ...connect], home.directory);
     const player = await openPage(browser, `${forwarder.url}?name=/aac`);
     try {
       await player.untilStats("frames", ({ video }) => video.shown > 30);
@@ -93,12 +94,14 @@ describe("a film with AAC", () => {
       await player.untilStats("sound", ({ audio, consumer }) => audio.state === "playing" && consumer.audio.rendered > 50);
       // The other stream of the node shows itself, with a picture of it.
       await player.page.locator("#streams-list li", { hasText: "/doors" }).waitFor({ timeout: TIMEOUT });
+      await player.page.locator("#streams-list .viewers", { hasText: "at least 1 watching" }).waitFor({ timeout: TIMEOUT });
       const picture = player.page.locator("#streams-list namecast-player").first();
       assert.ok((await picture.evaluate(({ summary }) => summary.video.shown)) > 0, "the other stream has a picture");
       assert.equal(await player.page.locator("#streams-list a").first().getAttribute("href"), `${forwarder.url}?name=%2Fdoors`);
       assert.deepEqual(player.errors, []);
     } finally {
       await player.close();
+      await watcher.end();
       await publisher.end();
     }
   });

@@ -5,6 +5,7 @@ import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
 import { browserStore } from "../player/known-keys.ts";
 import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
+import { fetchViewers } from "../shared/node.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
@@ -153,9 +154,7 @@ class Live {
       return;
     }
     this.#countedAt = performance.now();
-    const answer = await fetch(`/viewers.json?name=${encodeURIComponent(this.#name)}`).catch(() => undefined);
-    const { viewers } = answer?.ok === true ? ((await answer.json()) as { viewers: number }) : { viewers: undefined };
-    this.#viewers = viewers;
+    this.#viewers = await fetchViewers(this.#name);
   }
 
   #hear(report: LiveReport): void {

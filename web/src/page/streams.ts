@@ -1,4 +1,5 @@
 import type { NamecastPlayer } from "../player/element.ts";
+import { fetchViewers } from "../shared/node.ts";
 import { element } from "./elements.ts";
 import { shareLink } from "./share.ts";
 
@@ -65,9 +66,12 @@ export class Streams {
       item.hidden = false;
       element("streams").hidden = false;
     });
+    player.dataset["name"] = name;
     const words = document.createElement("span");
     words.textContent = name;
-    link.append(player, words);
+    const viewers = document.createElement("span");
+    viewers.className = "viewers faint";
+    link.append(player, words, viewers);
     item.append(link);
     this.#list.append(item);
   }
@@ -79,9 +83,18 @@ export class Streams {
     this.#next += 1;
     const pause = Math.max(TIME_LIMIT, INTERVAL / players.length);
     if (player !== undefined && !document.hidden) {
-      takePicture(player);
+      // Before the picture, for which this page is a viewer itself.
+      void countViewers(player).then(() => takePicture(player));
     }
     setTimeout(() => this.#takeNext(), this.#next < players.length ? TIME_LIMIT : pause);
+  }
+}
+
+async function countViewers(player: NamecastPlayer): Promise<void> {
+  const viewers = await fetchViewers(player.dataset["name"] ?? "");
+  const place = player.parentElement?.querySelector(".viewers");
+  if (place != null) {
+    place.textContent = viewers === undefined || viewers === 0 ? "" : `at least ${viewers} watching`;
   }
 }
 

@@ -33,6 +33,12 @@ export async function fetchNode(base: string): Promise<NodeInfo> {
   return readNode(await fetch(new URL("/node.json", base), { cache: "no-store", signal: AbortSignal.timeout(NODE_LIMIT) }), base);
 }
 
+/** How many watch the stream `name` at least, through the node whose page this is; undefined: it does not say. */
+export async function fetchViewers(name: string): Promise<number | undefined> {
+  const answer = await fetch(`/viewers.json?name=${encodeURIComponent(name)}`).catch(() => undefined);
+  return answer?.ok === true ? ((await answer.json()) as { viewers: number }).viewers : undefined;
+}
+
 /** Reads such an answer. */
 export async function readNode(answer: Response, base: string): Promise<NodeInfo> {
   if (!answer.ok) {

@@ -1,10 +1,10 @@
 // The player's controls: keys, clicks, latencies, what a person chose and what the browser refuses.
 
 import assert from "node:assert/strict";
-import { mkdir, readdir } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { openPage, startBrowser, TIMEOUT } from "./lib/browser.mjs";
+import { openPage, savedFile, startBrowser, TIMEOUT } from "./lib/browser.mjs";
 import { encodeFilm } from "./lib/film.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 
@@ -80,17 +80,8 @@ test("keys and clicks act on the player, also where it has no focus", () =>
 test("a screenshot is the picture that is shown, in its own size, also from a canvas", () =>
   withPlayer(async (player, page) => {
     await page.mouse.move(200, 150);
-    const saved = path.join(home.directory, "saved");
-    const devtools = await page.context().browser().newBrowserCDPSession();
-    await devtools.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: saved });
-    await page.locator("#player #screenshot").click();
-    let files = [];
-    for (let looks = 0; !files.some((file) => file.endsWith(".png")); looks += 1) {
-      assert.ok(looks < 100, `no screenshot was saved: ${files}`);
-      await page.waitForTimeout(50);
-      files = await readdir(saved).catch(() => []);
-    }
-    assert.match(files.join(), /^show \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\.png$/);
+    const saved = await savedFile(page, path.join(home.directory, "saved"), () => page.locator("#player #screenshot").click());
+    assert.match(saved, /^show \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\.png$/);
     await page.screenshot({ path: path.join(ARTIFACTS, "controls-screenshot.png") });
     const look = () =>
       page.evaluate(async () => {

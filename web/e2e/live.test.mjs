@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import http from "node:http";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openPage, startBrowser, TIMEOUT } from "./lib/browser.mjs";
+import { openPage, savedFile, startBrowser, TIMEOUT } from "./lib/browser.mjs";
 import { captureFlags, isBlueAndRed, pictureNumber, pictureNumbers, writeCamera } from "./lib/camera.mjs";
 import { assertAccessible, assertInside, SIZES } from "./lib/fits.mjs";
 import { linksOf, openLive, VP8_ALONE } from "./lib/live.mjs";
@@ -178,6 +178,14 @@ describe("a preview", () => {
         await page.setViewportSize({ width, height });
         await assertInside(page, ["#preview", "#go", "#picture-off", "#sound-off"], "the preview");
       }
+      await page.click("#record");
+      await until("recording", async () => (await page.textContent("#record")) === "Recording");
+      await page.waitForTimeout(2_000);
+      const directory = path.join(home.directory, "saved");
+      const file = await savedFile(page, directory, () => page.click("#record"));
+      assert.match(file, /^local \d{4}-\d\d-\d\d [\d.]{8}\.(mp4|webm)$/);
+      const recording = path.join(directory, file);
+      assert.ok((await pictureNumbers(recording)).length >= 30, "two seconds have fewer than 30 pictures");
       await page.click("#picture-off");
       await until("black", async () => (await brightest()) < 20);
       await page.click("#sound-off");

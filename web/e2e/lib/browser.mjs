@@ -1,7 +1,7 @@
 // A Chromium whose tabs are hidden and shown as a person's are, and the page under test in it.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { chromium } from "playwright-core";
 import { endChild, startChild } from "./processes.mjs";
@@ -272,5 +272,22 @@ export class Player {
 
   close() {
     return this.page.close();
+  }
+}
+
+/** The name of the file that a page has the browser save in `directory` as it does `act`. */
+export async function savedFile(page, directory, act) {
+  const devtools = await page.context().browser().newBrowserCDPSession();
+  await devtools.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: directory });
+  await act();
+  const deadline = Date.now() + TIMEOUT;
+  for (;;) {
+    const files = await readdir(directory).catch(() => []);
+    const done = files.find((file) => !file.endsWith(".crdownload") && !file.startsWith("."));
+    if (done !== undefined) {
+      return done;
+    }
+    assert.ok(Date.now() < deadline, `nothing was saved: ${files}`);
+    await page.waitForTimeout(50);
   }
 }

@@ -10,6 +10,7 @@ import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
 import { Level } from "./level.ts";
+import { Recording } from "./recording.ts";
 import { ticketOf } from "./ticket.ts";
 
 /** Name to go live as where the address has none. */
@@ -43,6 +44,7 @@ class Live {
   #pictures: Frames<VideoFrame> | undefined;
   #sound: Frames<AudioData> | undefined;
   readonly #level = new Level(element<HTMLMeterElement>("level"));
+  readonly #recording = new Recording(element("record"), this.#name);
   #worker: Worker | undefined;
   #figures: LiveFigures | undefined;
   #viewers: number | undefined;
@@ -62,6 +64,7 @@ class Live {
     for (const kind of ["picture", "sound"] as const) {
       element(`${kind}-off`).addEventListener("click", () => this.#switch(kind));
     }
+    element("record").addEventListener("click", () => this.#recording.toggle(this.#stream));
     addEventListener("beforeunload", (event) => this.#state !== "not live" && event.preventDefault());
     element("copy").addEventListener("click", () => void this.#copy());
     element("sources").addEventListener("change", () => void this.#preview());
@@ -211,6 +214,7 @@ class Live {
 
   #showSwitches(): void {
     element("show").hidden = this.#stream !== undefined || this.#state !== "not live";
+    element("record").hidden = this.#stream === undefined;
     for (const kind of ["picture", "sound"] as const) {
       const [button, [track]] = [element(`${kind}-off`), this.#tracks(kind)];
       button.hidden = track === undefined;
@@ -219,6 +223,7 @@ class Live {
   }
 
   #release(): void {
+    this.#recording.end();
     this.#stream?.getTracks().forEach((track) => track.stop());
     this.#level.follow(undefined);
     this.#pictures?.stop();

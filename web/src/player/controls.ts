@@ -7,11 +7,12 @@ import "media-chrome/dist/media-pip-button.js";
 import "media-chrome/dist/media-play-button.js";
 import "media-chrome/dist/media-time-range.js";
 import "media-chrome/dist/media-volume-range.js";
+import { fileName, save } from "./file-name.ts";
 import type { NamecastPlayer } from "./element.ts";
 import { timeOfDay } from "./format.ts";
 import { followClicks } from "./keys.ts";
 import { LATENCIES } from "./latencies.ts";
-import { screenshotName } from "./screenshot.ts";
+
 
 /** Name of the element below; not for use outside of the player. */
 const TAG = "namecast-controls";
@@ -143,11 +144,8 @@ export function addControls(player: NamecastPlayer, frame: HTMLElement): void {
 
 /** Saves the picture as a file, named after the stream and the time of capture. */
 async function saveScreenshot(player: NamecastPlayer): Promise<void> {
-  const name = screenshotName(player.streamName, player.getStartDate().getTime() + player.currentTime * 1_000);
-  const address = URL.createObjectURL(await player.screenshot());
-  Object.assign(document.createElement("a"), { href: address, download: name }).click();
-  // The browser reads the address after this task.
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  const time = player.getStartDate().getTime() + player.currentTime * 1_000;
+  save(await player.screenshot(), fileName(player.streamName, time, "png"));
 }
 
 function followCaptions(player: NamecastPlayer, button: HTMLButtonElement): void {

@@ -9,13 +9,13 @@ use core::time::Duration;
 
 use namecast_units::Instant;
 
-/// Delays are compared over that time.
+/// Time over which delays of owners are compared.
 const SPAN: Duration = Duration::from_millis(300);
-/// Packets that are kept of that time.
+/// Most packets kept of that time.
 const MAX_PACKETS: usize = 2_048;
-/// Packets of each owner in that time, of which one in ten at either end does not count.
+/// Least packets of an owner in that time. One in ten at either end does not count.
 const MIN_PACKETS: usize = 8;
-/// Delays in one queue differ by less than that, in seconds.
+/// Difference of delays, in seconds, that one queue does not explain.
 const MARGIN: f64 = 0.02;
 
 /// Queueing delays of single packets, in seconds, and whose they were.
@@ -63,11 +63,11 @@ impl Delays {
     }
 }
 
-/// Delays at so many times at least are compared.
+/// Least number of times at which both paths had an arrival.
 const MIN_COMMON: usize = 40;
-/// Delays that vary by less, in seconds, say nothing.
+/// Least standard deviation of delays that says anything, in seconds.
 const MIN_DEVIATION: f64 = 0.005;
-/// Paths have one bottleneck where so much of their delays' variation is common.
+/// Least common share of the delays' variation on paths with one bottleneck.
 const MIN_SHARE: f64 = 0.8;
 
 /// Returns whether two paths' queueing delays at the same times, in seconds, rise and fall together, and by as much.
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(apart(0.0), Some(1));
         assert_eq!(apart(0.039), Some(1));
         assert_eq!(apart(0.041), None);
-        // What jitter delays by up to 60 ms is not all delayed.
+        // Jitter of up to 60 ms does not delay every packet.
         let jittery = delays(|millis| (millis % 70) as f64 / 1_000.0, |_| 0.06);
         assert_eq!(jittery.apart(at(400)), None);
     }

@@ -19,11 +19,11 @@ use super::budget::Control;
 use super::uplink::{Uplink, UplinkConfig};
 use super::want::{Answer, Clients, Event, Nacked, Request, Token};
 
-/// Bottlenecks are looked for so often.
+/// Interval between two looks for bottlenecks.
 const LOOK: Duration = Duration::from_millis(100);
-/// An owner that stands apart so many times in a row gets an uplink of its own.
+/// Looks in a row at which an owner stands apart before it gets an uplink of its own.
 const TIMES_APART: u32 = 3;
-/// Uplinks do not become one so soon after one became two; twice as long after each time, up to 32 times as long.
+/// Time after a split without merges. It doubles with each split, five times at most.
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const MAX_DOUBLINGS: u32 = 5;
 
@@ -69,10 +69,10 @@ pub struct Uplinks {
     config: UplinkConfig,
     control: Control,
     random: Random,
-    /// Never empty.
+    /// The first one stays, also where nobody uses it.
     lanes: Vec<Lane>,
-    /// Places of owners that are not on the first one.
-    moved: BTreeMap<u32, usize>,
+    /// The place of each owner that has not ended.
+    places: BTreeMap<u32, usize>,
     next_owner: u32,
     looked_at: Instant,
     merges_at: Instant,
@@ -87,7 +87,7 @@ impl Uplinks {
         Self {
             random: Random::from_seed(!config.seed),
             lanes: vec![Lane::new(uplink)],
-            moved: BTreeMap::new(),
+            places: BTreeMap::new(),
             next_owner: 0,
             looked_at: Instant::ZERO,
             merges_at: Instant::ZERO,
@@ -98,18 +98,19 @@ impl Uplinks {
     }
 
     /// Returns numbers for the clients of a new owner.
-    pub const fn new_clients(&mut self) -> Clients {
+    pub fn new_clients(&mut self) -> Clients {
+        let owner = self.next_owner;
         self.next_owner += 1;
-        Clients::of(self.next_owner - 1)
+        self.places.insert(owner, 0);
+        Clients::of(owner)
     }
 
     /// Requests nothing more of an owner that has ended.
     pub fn end(&mut self, clients: &Clients) {
         let place = self.place(clients);
         self.lanes[place].uplink.withdraw(&clients.tokens());
-        if self.moved.remove(&clients.owner()).is_some()
-            && !self.moved.values().any(|it| *it == place)
-        {
+        self.places.remove(&clients.owner());
+        if place > 0 && !self.places.values().any(|it| *it == place) {
             self.remove(place);
         }
     }
@@ -125,7 +126,7 @@ impl Uplinks {
     }
 
     fn place_of(&self, owner: u32) -> usize {
-        self.moved.get(&owner).copied().unwrap_or(0)
+        self.places.get(&owner).copied().unwrap_or(0)
     }
 
     /// Returns the uplink of an owner.
@@ -186,7 +187,7 @@ impl Uplinks {
     /// Does what is due, and sends what may be sent.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.all().for_each(|uplink| uplink.handle_timeout(now));
-        if self.next_owner > 1 && now.since(self.looked_at) >= LOOK {
+        if self.places.len() > 1 && now.since(self.looked_at) >= LOOK {
             self.looked_at = now;
             self.look(now);
         }
@@ -212,8 +213,9 @@ impl Uplinks {
         for lane in &mut self.lanes {
             lane.look(now);
         }
-        let mut lanes = self.lanes.iter();
-        if let Some(owner) = lanes.find_map(Lane::splits_off) {
+        let mut apart = self.lanes.iter().filter_map(Lane::splits_off);
+        // Data of an owner that has ended still comes.
+        if let Some(owner) = apart.find(|owner| self.places.contains_key(owner)) {
             self.split(now, owner);
         } else if now >= self.merges_at {
             self.merge(now);
@@ -233,7 +235,7 @@ impl Uplinks {
         lane.apart = None;
         let tokens = Clients::tokens_of(owner);
         lane.uplink.move_to(now, &mut uplink, &tokens);
-        self.moved.insert(owner, self.lanes.len());
+        self.places.insert(owner, self.lanes.len());
         self.lanes.push(Lane::new(uplink));
         self.merges_at = now + FIRST_PAUSE * (1 << self.splits.min(MAX_DOUBLINGS));
         self.splits += 1;
@@ -250,7 +252,7 @@ impl Uplinks {
             after[0]
                 .uplink
                 .move_to(now, &mut before[kept].uplink, &(Token::FIRST..=Token::LAST));
-            for place in self.moved.values_mut().filter(|place| **place == gone) {
+            for place in self.places.values_mut().filter(|place| **place == gone) {
                 *place = kept;
             }
             self.remove(gone);
@@ -260,8 +262,7 @@ impl Uplinks {
     /// Removes the uplink at `place`, which nobody uses.
     fn remove(&mut self, place: usize) {
         self.lanes.remove(place);
-        self.moved.retain(|_, at| *at > 0);
-        for at in self.moved.values_mut().filter(|at| **at > place) {
+        for at in self.places.values_mut().filter(|at| **at > place) {
             *at -= 1;
         }
     }

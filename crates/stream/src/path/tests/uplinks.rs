@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Two owners, each of whose Data comes every 10 ms: so long after it was published.
+/// Two owners. A packet is published for each every 10 ms, and arrives with the delay of its owner.
 struct Two {
     uplinks: Uplinks,
     owners: [Clients; 2],
@@ -60,7 +60,7 @@ impl Two {
 }
 
 /// All of the second one's Data is 60 ms late, none of the first one's: after the 200 ms ahead and three looks within 300 ms more they
-/// are apart. Later a queue of up to 36 ms delays both: once the pause of 10 s is over, they are one again.
+/// are apart. Later one queue of up to 36 ms delays both, and they share an uplink again after the pause of 10 s.
 #[test]
 fn owners_behind_two_bottlenecks_have_two_uplinks() {
     let mut two = Two::new();
@@ -95,5 +95,16 @@ fn an_uplink_ends_with_its_last_owner() {
     two.uplinks.end(first);
     assert_eq!(two.uplinks.count(), 2);
     two.uplinks.end(second);
+    assert_eq!(two.uplinks.count(), 1);
+}
+
+/// The second one ends just as it stands apart, and what it has requested still comes: nobody would end an uplink of its own.
+#[test]
+fn an_owner_that_has_ended_gets_no_uplink() {
+    let mut two = Two::new();
+    two.run(1_690, [|_| 0, |_| 60]);
+    let [_, second] = &two.owners;
+    two.uplinks.end(second);
+    two.run(3_000, [|_| 0, |_| 60]);
     assert_eq!(two.uplinks.count(), 1);
 }

@@ -391,7 +391,7 @@ impl Uplink {
         self.path.on_mark(arriving.is_marked);
         self.path.on_feedback(now, &arriving.feedback);
         let delay = self.path.on_arrival(now, &arrived);
-        // Of what was not wanted ahead, the delay may be the longer way of its owner.
+        // Data that was not wanted ahead may have a longer way than others, and no queue on it.
         if arrived.available_at.is_some() {
             let owner = arriving.token.client.owner();
             self.delays.on_arrival(now, owner, delay);

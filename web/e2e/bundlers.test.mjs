@@ -5,9 +5,7 @@ import { execFile } from "node:child_process";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { startBrowser } from "./lib/browser.mjs";
-import { buildSite, serveFiles, startNode, unpackPlayer } from "./lib/embedding.mjs";
-import { findBinary, makeHome } from "./lib/processes.mjs";
+import { buildSite, openSite, startSite } from "./lib/embedding.mjs";
 
 const run = promisify(execFile);
 const WEB = path.resolve(import.meta.dirname, "..");
@@ -58,34 +56,21 @@ export const wrongEvent = <NamecastPlayer onStateChanged={() => undefined} />;
 export const wrongElement = <namecast-player src={5} />;
 `;
 
-let home;
-let browser;
-let site;
-let node;
+let world;
 let project;
 
 before(async () => {
-  const binary = await findBinary();
-  home = await makeHome();
-  const { directory } = await unpackPlayer(home.directory);
-  project = await buildSite(directory, { "index.html": INDEX, "main.js": MAIN, "server.mjs": SERVER, "typed.tsx": TYPED });
-  site = await serveFiles(project.built);
-  [browser, node] = await Promise.all([startBrowser(home.directory), startNode(binary, home.directory, site.origin)]);
+  world = await startSite(async ({ directory }) => {
+    project = await buildSite(directory, { "index.html": INDEX, "main.js": MAIN, "server.mjs": SERVER, "typed.tsx": TYPED });
+    return project.built;
+  });
 });
 
-after(async () => {
-  await node?.end();
-  await browser?.close();
-  site?.close();
-  await home?.remove();
-});
+after(() => world?.end());
 
 test("a site that Vite built plays, and follows what React changes", async () => {
-  const page = await browser.context.newPage();
-  const errors = [];
-  page.on("pageerror", (error) => errors.push(String(error)));
+  const { page, errors } = await openSite(world);
   try {
-    await page.goto(`${site.origin}/index.html?src=${encodeURIComponent(`${node.url}?name=/show`)}`);
     await page.waitForFunction(() => globalThis.player?.current?.readyState === 4 && globalThis.player.current.state.kind === "live", null, { timeout: 60_000 });
     const player = () =>
       page.evaluate(() => {
@@ -115,9 +100,8 @@ test("a site that Vite built plays, and follows what React changes", async () =>
 });
 
 test("sound comes from a site that Vite built", async () => {
-  const page = await browser.context.newPage();
+  const { page } = await openSite(world);
   try {
-    await page.goto(`${site.origin}/index.html?src=${encodeURIComponent(`${node.url}?name=/show`)}`);
     await page.waitForFunction(() => globalThis.player?.current?.readyState === 4, null, { timeout: 60_000 });
     await page.locator("namecast-player").click();
     await page.evaluate(() => (globalThis.player.current.muted = false));

@@ -6,9 +6,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { startBrowser } from "./lib/browser.mjs";
-import { serveFiles, startNode, unpackPlayer } from "./lib/embedding.mjs";
-import { findBinary, makeHome } from "./lib/processes.mjs";
+import { openSite, startSite } from "./lib/embedding.mjs";
 
 const run = promisify(execFile);
 
@@ -27,45 +25,32 @@ export function Site() {
 }`,
 };
 
-let home;
-let browser;
-let site;
-let node;
+let world;
 let built;
 
 before(async () => {
-  const binary = await findBinary();
-  home = await makeHome();
-  const { directory, tarball } = await unpackPlayer(home.directory);
-  const root = path.join(directory, "next-site");
-  await mkdir(path.join(root, "app"), { recursive: true });
-  for (const [file, text] of Object.entries(FILES)) {
-    await writeFile(path.join(root, file), text);
-  }
-  await run("npm", ["install", "--no-audit", "--no-fund", "next@16", "react@19", "react-dom@19", tarball], { cwd: root });
-  await run(path.join(root, "node_modules/.bin/next"), ["build"], { cwd: root, env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" } });
-  built = path.join(root, "out");
-  site = await serveFiles(built);
-  [browser, node] = await Promise.all([startBrowser(home.directory), startNode(binary, home.directory, site.origin)]);
+  world = await startSite(async ({ directory, tarball }) => {
+    const root = path.join(directory, "next-site");
+    await mkdir(path.join(root, "app"), { recursive: true });
+    for (const [file, text] of Object.entries(FILES)) {
+      await writeFile(path.join(root, file), text);
+    }
+    await run("npm", ["install", "--no-audit", "--no-fund", "next@16", "react@19", "react-dom@19", tarball], { cwd: root });
+    await run(path.join(root, "node_modules/.bin/next"), ["build"], { cwd: root, env: { ...process.env, NEXT_TELEMETRY_DISABLED: "1" } });
+    built = path.join(root, "out");
+    return built;
+  });
 });
 
-after(async () => {
-  await node?.end();
-  await browser?.close();
-  site?.close();
-  await home?.remove();
-});
+after(() => world?.end());
 
 test("Next renders the bare element on its server", async () => {
   assert.match(await readFile(path.join(built, "index.html"), "utf8"), /<main><namecast-player><\/namecast-player><\/main>/);
 });
 
 test("a site that Next built plays picture and sound", async () => {
-  const page = await browser.context.newPage();
-  const errors = [];
-  page.on("pageerror", (error) => errors.push(String(error)));
+  const { page, errors } = await openSite(world);
   try {
-    await page.goto(`${site.origin}/index.html?src=${encodeURIComponent(`${node.url}?name=/show`)}`);
     await page.waitForFunction(() => document.querySelector("namecast-player").state?.kind === "live", null, { timeout: 30_000 });
     await page.locator("namecast-player").click();
     await page.evaluate(() => (document.querySelector("namecast-player").muted = false));

@@ -3,33 +3,23 @@
 import assert from "node:assert/strict";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { startBrowser } from "./lib/browser.mjs";
-import { openExample, serveFiles, startNode, unpackPlayer } from "./lib/embedding.mjs";
+import { openExample, serveFiles, startSite } from "./lib/embedding.mjs";
 import { assertAccessible, assertFits, SIZES } from "./lib/fits.mjs";
-import { findBinary, makeHome } from "./lib/processes.mjs";
 
 const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
 
-let home;
+let world;
 let browser;
 let site;
 let node;
 let unpacked;
 
 before(async () => {
-  const binary = await findBinary();
-  home = await makeHome();
-  unpacked = await unpackPlayer(home.directory);
-  site = await serveFiles(unpacked.directory);
-  [browser, node] = await Promise.all([startBrowser(home.directory), startNode(binary, home.directory, site.origin)]);
+  world = await startSite(({ directory }) => directory);
+  ({ browser, site, node, unpacked } = world);
 });
 
-after(async () => {
-  await node?.end();
-  await browser?.close();
-  site?.close();
-  await home?.remove();
-});
+after(() => world?.end());
 
 test("the package has what it needs and nothing else", () => {
   const kinds = [/^dist\/namecast-player\.js$/, /^dist\/worker-.*\.js$/, /^dist\/player-.*\.js$/, /^dist\/controls-.*\.js$/, /^dist\/format-.*\.js$/, /^dist\/screenshot-.*\.js$/, /^dist\/hls.*\.js$/, /^dist\/.*\.wasm$/, /^index\.d\.ts$/, /^react\.js$/, /^react\.d\.ts$/, /^README\.md$/, /^package\.json$/, /^LICENSE-(APACHE|MIT)$/, /^example\/index\.html$/];

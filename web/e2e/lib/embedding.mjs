@@ -4,7 +4,8 @@ import { execFile } from "node:child_process";
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { promisify } from "node:util";
-import { Program, startServer } from "./processes.mjs";
+import { startBrowser } from "./browser.mjs";
+import { findBinary, makeHome, Program, startServer } from "./processes.mjs";
 import { serveFiles } from "./static.mjs";
 
 const run = promisify(execFile);
@@ -57,12 +58,42 @@ export async function startNode(binary, home, origin, input = ["--input", "test"
   };
 }
 
+/** A browser, a node that publishes `/show`, and a site of another origin: the folder that `build` makes of the unpacked package. */
+export async function startSite(build) {
+  const binary = await findBinary();
+  const home = await makeHome();
+  const unpacked = await unpackPlayer(home.directory);
+  const site = await serveFiles(await build(unpacked));
+  const [browser, node] = await Promise.all([startBrowser(home.directory), startNode(binary, home.directory, site.origin)]);
+  return {
+    unpacked,
+    site,
+    browser,
+    node,
+    async end() {
+      await node.end();
+      await browser.close();
+      site.close();
+      await home.remove();
+    },
+  };
+}
+
+/** Opens the start page of a site that shows the stream of its address, `/show`. */
+export async function openSite({ browser, site, node }) {
+  return openAt(browser, `${site.origin}/index.html?src=${encodeURIComponent(`${node.url}?name=/show`)}`);
+}
+
 /** Opens the package's own example, which shows `/show` twice. */
 export async function openExample(browser, site, node) {
+  return openAt(browser, `${site.origin}/package/example/index.html?node=${encodeURIComponent(node.url.replace(/\/$/, ""))}&one=/show&two=/show`);
+}
+
+async function openAt(browser, address) {
   const page = await browser.context.newPage();
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
-  await page.goto(`${site.origin}/package/example/index.html?node=${encodeURIComponent(node.url.replace(/\/$/, ""))}&one=/show&two=/show`);
+  await page.goto(address);
   return { page, errors };
 }
 

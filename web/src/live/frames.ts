@@ -43,7 +43,7 @@ function playedPictures(track: MediaStreamTrack): Frames<VideoFrame> {
     void pictureOf(video, Math.round((captureTime ?? now) * 1_000)).then((frame) => port1.postMessage(frame, [frame]));
   };
   video.requestVideoFrameCallback(take);
-  // Where the track ends before it plays, its end is told of by itself.
+  // A track that ends before it plays reports its end by itself.
   video.play().catch(() => undefined);
   const stop = (): void => {
     isOver = true;

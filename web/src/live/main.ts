@@ -124,16 +124,17 @@ class Live {
       this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
       return;
     }
+    const [microphone] = this.#tracks("sound");
+    const heard = microphone && (await sound(microphone));
     const [stream, shown] = [this.#stream, this.#pictures];
     if (stream === undefined) {
       // It ended meanwhile.
+      heard?.stop();
       unclaim();
       return;
     }
-    this.#unclaim = unclaim;
+    [this.#unclaim, this.#sound] = [unclaim, heard];
     const [picture] = stream.getVideoTracks();
-    const [microphone] = stream.getAudioTracks();
-    this.#sound = microphone && (await sound(microphone));
     const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
     const start: LiveStart = {
       name: this.#name,
@@ -141,7 +142,7 @@ class Live {
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
       ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
-      ...(this.#sound === undefined ? {} : { audio: this.#sound.source }),
+      ...(heard === undefined ? {} : { audio: heard.source }),
     };
     const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
     this.#worker = worker;

@@ -31,8 +31,6 @@ export class Recording {
   /** Ends the recording, which the browser saves. */
   end(): void {
     this.#recorder?.stop();
-    this.#recorder = undefined;
-    this.#show();
   }
 
   #start(stream: MediaStream): void {
@@ -41,8 +39,7 @@ export class Recording {
     const [parts, begun]: [Blob[], number] = [[], Date.now()];
     recorder.addEventListener("dataavailable", ({ data }) => parts.push(data));
     recorder.addEventListener("stop", () => {
-      // Tracks end with the preview, and the recording with them.
-      this.#recorder = this.#recorder === recorder ? undefined : this.#recorder;
+      this.#recorder = undefined;
       this.#show();
       save(new Blob(parts, { type: recorder.mimeType }), fileName(this.#name, begun, found?.extension ?? "webm"));
     });

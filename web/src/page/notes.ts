@@ -1,3 +1,4 @@
+import { timeOfDay } from "../player/format.ts";
 import type { ReceivedSample } from "../shared/messages.ts";
 import { element } from "./elements.ts";
 
@@ -49,7 +50,7 @@ export class Notes {
     this.received.push(sample);
     const item = document.createElement("li");
     const time = document.createElement("time");
-    time.textContent = new Date(sample.capturedAt).toLocaleTimeString("en-GB");
+    time.textContent = timeOfDay(sample.capturedAt);
     const words = document.createElement("span");
     words.textContent = this.#text.decode(sample.octets);
     item.append(time, words);

@@ -7,8 +7,6 @@ export class Share {
   readonly #button = element<HTMLButtonElement>("share");
   readonly #box = element("share-box");
   readonly #link = element<HTMLInputElement>("share-link");
-  /** What the link says of the stream. */
-  #shown = "";
 
   constructor() {
     this.#button.disabled = true;
@@ -20,8 +18,8 @@ export class Share {
   show(name: string, { signer }: Summary): void {
     if (signer?.trusted === true) {
       const link = shareLink(location.href, name, signer.digest);
-      if (new URL(link).search !== this.#shown) {
-        this.#shown = new URL(link).search;
+      // The address of the page in front of it may be another by now.
+      if (!this.#link.value.endsWith(new URL(link).search)) {
         this.#link.value = link;
       }
       this.#button.disabled = false;

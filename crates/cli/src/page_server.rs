@@ -462,13 +462,13 @@ async fn streams_json(
     json_response(&json!({ "streams": streams }))
 }
 
-/// What is to be counted.
+/// Query of `/viewers.json`.
 #[derive(serde::Deserialize)]
 struct Counted {
     name: String,
 }
 
-/// How many watch a stream through this node, at least.
+/// The least number of viewers that a stream has through this node.
 async fn viewers_json(
     State(shared): State<Shared>,
     Query(counted): Query<Counted>,
@@ -477,7 +477,10 @@ async fn viewers_json(
     let name = name.map_err(|_| (StatusCode::BAD_REQUEST, "name: no name of a stream\n"))?;
     let look = |name: &Name| shared.node.waiting_faces(name).len();
     let viewers = shared.viewers.count(Instant::now(), name, look);
-    let viewers = viewers.ok_or((StatusCode::TOO_MANY_REQUESTS, "Ask again in a second.\n"))?;
+    let viewers = viewers.ok_or((
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many names were counted in this second: try again in a second.\n",
+    ))?;
     Ok(json_response(&json!({ "viewers": viewers })))
 }
 

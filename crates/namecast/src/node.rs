@@ -35,7 +35,7 @@ pub struct Node {
     keys: Option<PathBuf>,
     /// Faces to forwarders that what is published is registered with.
     uplinks: Arc<Mutex<Vec<FaceId>>>,
-    /// What runs all that is watched, while anything is.
+    /// The application for all watches, while there is a watch.
     #[cfg(feature = "watch")]
     players: Arc<tokio::sync::Mutex<Option<WeakHandle<Players>>>>,
     /// What others come to, until the node is gone.
@@ -141,7 +141,7 @@ impl Node {
         Ok(driven.spawn(move || registrations.iter().for_each(Registration::cancel)))
     }
 
-    /// Returns what runs all that is watched, which ends with its last handle.
+    /// Returns a handle on the application for all watches, which ends with its last handle.
     #[cfg(feature = "watch")]
     pub(crate) async fn players(&self) -> Result<Handle<Players>, Error> {
         let mut players = self.players.lock().await;

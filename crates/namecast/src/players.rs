@@ -1,4 +1,4 @@
-//! Everything that is watched on one node, over the uplinks that all of it shares.
+//! All watches of one node, which share its uplinks.
 
 use core::convert::Infallible;
 
@@ -11,10 +11,10 @@ use namecast_units::Instant;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
-/// Frames and news of one watch that may wait for whoever takes them, besides those that its watch keeps.
+/// Frames and news that wait in the channel of one watch at most. The watch keeps more.
 const MAX_EVENTS: usize = 1_024;
 
-/// Watches, each with a channel of its own, so that whoever takes nothing holds up nobody else.
+/// Watches. Each has a channel of its own, so a slow reader holds up no other.
 #[derive(Debug)]
 pub(crate) struct Players {
     watchers: Watchers,
@@ -29,7 +29,7 @@ struct Player {
 }
 
 impl Players {
-    /// Watches nothing yet. Whoever could foresee the Nonces that `seed` makes could have them answered beforehand.
+    /// Watches nothing yet. `seed` must be secret: an attacker who knows the Nonces could have them answered beforehand.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             watchers: Watchers::new(WatchersConfig {
@@ -65,7 +65,7 @@ impl Players {
         self.watchers.handle_link_change(now.monotonic);
     }
 
-    /// Gives what was delivered to those who have room for it, and forgets those who are gone.
+    /// Passes frames and news to channels with room, and removes watches whose receiver is gone.
     fn hand_out(&mut self) {
         let watchers = &mut self.watchers;
         self.players.retain_mut(|player| {

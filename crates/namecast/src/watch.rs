@@ -92,7 +92,7 @@ impl Watch {
         self
     }
 
-    /// Joins as soon as the network answers. What else the node watches shares the rate that the path carries with it.
+    /// Joins as soon as the network answers. It shares the rate of the path with all other watches of the node.
     ///
     /// # Errors
     /// If the node has stopped.
@@ -119,7 +119,7 @@ pub struct Watching {
 impl Watching {
     /// Waits for what comes next: a frame, or news of the stream. `None` once the node has stopped.
     ///
-    /// What nobody takes waits, up to some thousand frames; then the oldest are left out.
+    /// Frames wait for the reader, up to some thousand; then the oldest are left out.
     pub async fn next(&mut self) -> Option<Watched> {
         self.events.recv().await
     }
@@ -144,7 +144,7 @@ impl Watching {
         self.change(move |watch, now| watch.set_rung(now.monotonic, rung));
     }
 
-    /// Chooses whether video and sound are requested. What is left out costs nothing.
+    /// Chooses whether video and sound are requested. A stream that is left out costs nothing.
     pub fn set_wanted(&self, video: bool, sound: bool) {
         self.change(move |watch, now| watch.set_wanted(now.monotonic, video, sound));
     }

@@ -230,7 +230,7 @@ async fn receive(application: &mut ApplicationFace) -> Packet {
     Packet::decode(packet.fragment.unwrap()).unwrap()
 }
 
-/// Two who wait under a prefix, one of them for two names, and one who waits for something else, at one and two forwarders.
+/// Two faces wait under the prefix, one of them for two names, and a third face waits for another name.
 #[tokio::test]
 async fn faces_that_wait_for_a_stream_are_counted() {
     for forwarders in [1, 2] {
@@ -277,7 +277,7 @@ async fn route(node: &Node, to: &FaceUri) {
     node.add_route(name("/flow"), face, 0).await.unwrap();
 }
 
-/// Receives any next of `/flow` with so many requests out at a time.
+/// Starts a receiver of any next packets of `/flow`, with `window` requests out at a time.
 async fn receive_any_next(node: &Node, window: u32) -> Handle<Fetcher> {
     let face = node.application_face().await.unwrap();
     let requests = NumberedConfig {

@@ -1,4 +1,4 @@
-//! How many watch a stream through the node.
+//! The number of viewers that a stream has through the node.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use namecast_packet::Name;
 
-/// A count looks at all pending Interests, and so serves all who ask for it within that time.
+/// A count looks at all pending Interests, and so answers all requests within that time.
 const KEPT: Duration = Duration::from_secs(1);
 /// Names that are counted in that time.
 const MAX_NAMES: usize = 64;
@@ -18,7 +18,7 @@ pub(super) struct Viewers {
 }
 
 impl Viewers {
-    /// Returns how many faces wait for Data of `name`, which `look` finds out; `None`: too many names were asked for at once.
+    /// Returns how many faces wait for Data of `name`, which `look` finds out; `None`: too many names were counted lately.
     pub(super) fn count(
         &self,
         now: Instant,

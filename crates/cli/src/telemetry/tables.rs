@@ -163,7 +163,7 @@ const NODE: &[Metric] = &[
     (Counter, "traffic_bytes", "incoming.octets direction=in", "Bytes of link packets"),
     (Counter, "traffic_bytes", "outgoing.octets direction=out", ""),
     (Counter, "bundles", "bundles{what}", "What became of bundles"),
-    (Counter, "any_next", "any_next{what}", "What became of requests for any next packets"),
+    (Counter, "any_next", "any_next{what}", "Requests for any next packets, their Data, and reasons for refusals"),
     (Counter, "drops", "drops{reason}", "What the forwarder dropped"),
     (Counter, "link_drops", "link_drops{reason}", "What links and listeners lost"),
     (Gauge, "source_faces", "sources[source=source].faces", "Faces that those made who come from the same /24 or /56, of the 16 with most"),

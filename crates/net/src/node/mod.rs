@@ -293,13 +293,13 @@ impl Node {
         })
     }
 
-    /// Returns the faces that wait for Data under `prefix` now: those who watch a live stream always do. Looks at all pending Interests.
+    /// Returns the faces with a pending Interest under `prefix`. Viewers of a live stream always have one. Looks at all pending Interests.
     pub fn waiting_faces(&self, prefix: &Name) -> BTreeSet<FaceId> {
         self.shared.plane.waiting_faces(prefix)
     }
 
-    /// Gives every frame that the node takes and sends from now on, of which so many may wait for the receiver; those beyond are left
-    /// out and counted. `None`: somebody has them already.
+    /// Traces every frame that the node takes and sends from now on. `capacity` frames may wait for the receiver; others are left out
+    /// and counted. `None`: the node is traced already.
     pub fn trace(&self, capacity: usize) -> Option<Trace> {
         self.shared.plane.tap.open(capacity)
     }

@@ -65,7 +65,7 @@ pub struct NodeStatus {
     pub feedback: FeedbackStatus,
     /// What became of bundles; counts of nothing are left out.
     pub bundles: BTreeMap<&'static str, u64>,
-    /// What became of requests for any next packets; counts of nothing are left out.
+    /// Counters of requests for any next packets, by name; zeros are left out.
     pub any_next: BTreeMap<&'static str, u64>,
     /// What a routing daemon is told; nothing if it is told nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -423,7 +423,7 @@ impl From<&Traffic> for TrafficStatus {
     }
 }
 
-/// Counts of something.
+/// Counts by name; zeros are left out.
 fn counts(counters: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<&'static str, u64> {
     counters.filter(|&(_, count)| count > 0).collect()
 }

@@ -60,8 +60,8 @@ impl Lane {
 
 /// Uplinks of any number of owners, such as watches. Those whose Data passes one bottleneck share an uplink.
 ///
-/// All begin on one: on most nodes the last mile is the bottleneck of all. An owner all of whose Data is delayed while another's is
-/// not gets one of its own, and uplinks whose delays rise and fall together become one (RFC 8382, RFC 8699).
+/// All begin on one: on most nodes the last mile is the bottleneck of all. An owner whose Data is all delayed, while another's is not,
+/// gets one of its own, and uplinks whose delays rise and fall together become one (RFC 8382, RFC 8699).
 ///
 /// Driven as an [`Uplink`].
 #[derive(Debug)]

@@ -237,8 +237,8 @@ impl Watchers {
         self.packets.pop()
     }
 
-    /// Returns the next thing to know of a watch, until `None`, after [`poll_packet`](Self::poll_packet) had nothing more. What is not
-    /// taken waits, up to a number.
+    /// Returns the next thing to know of a watch, until `None`, after [`poll_packet`](Self::poll_packet) had nothing more. Reports
+    /// that nobody takes wait, up to a number.
     pub fn poll_watched(&mut self, id: WatchId) -> Option<Watched> {
         self.get_mut(id)?.outbox.pop()
     }
@@ -288,7 +288,7 @@ impl Packets {
 
     fn push(&mut self, packet: Bytes) {
         if self.0.len() >= Self::MAX {
-            // Nobody sends them. What is requested is retransmitted in time.
+            // Nobody sends them. Interests are retransmitted in time.
             self.0.pop_front();
         }
         self.0.push_back(packet);

@@ -565,7 +565,7 @@ impl Uplink {
         )
     }
 
-    /// Returns the owner all of whose Data waits, though another's does not: it passes another bottleneck.
+    /// Returns the owner whose Data waits while the Data of another owner does not: it passes another bottleneck.
     pub(super) fn owner_apart(&self, now: Instant) -> Option<u32> {
         self.delays.apart(now)
     }

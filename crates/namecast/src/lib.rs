@@ -20,11 +20,10 @@
 //! A [`Node`] is a forwarder in this process; what publishes or watches is an application on it. Applications of your own are
 //! values of [`Application`], which [`Node::run`] runs in real time, and the simulator in virtual time.
 
+mod consumers;
 mod error;
 mod node;
 mod object;
-#[cfg(feature = "watch")]
-mod players;
 #[cfg(feature = "publish")]
 mod publish;
 #[cfg(feature = "watch")]
@@ -49,4 +48,6 @@ pub use namecast_apps::object::{Failure, Fetched, FetcherConfig};
 pub use namecast_apps::{Application, Now, Output};
 pub use namecast_net::{Driven, Handle, Timer, drive};
 pub use namecast_packet::Name;
+#[cfg(feature = "watch")]
+pub use namecast_stream::path::Weight;
 pub use namecast_units::{Bitrate, ByteSize, Duration, Instant, Timestamp};

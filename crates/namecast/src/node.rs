@@ -4,17 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_apps::Application;
-use namecast_net::{FaceId, FaceUri, Handle, KeyStore, NodeConfig, Registration, drive};
-#[cfg(feature = "watch")]
-use namecast_net::{LinkState, WeakHandle};
+use namecast_net::{
+    FaceId, FaceUri, Handle, KeyStore, LinkState, NodeConfig, Registration, WeakHandle, drive,
+};
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{ByteSize, Timestamp};
 use smart_default::SmartDefault;
 use tokio::sync::mpsc;
 
+use crate::consumers::Consumers;
 use crate::error::Error;
-#[cfg(feature = "watch")]
-use crate::players::Players;
 
 /// How a node is set up.
 ///
@@ -35,9 +34,8 @@ pub struct Node {
     keys: Option<PathBuf>,
     /// Faces to forwarders that what is published is registered with.
     uplinks: Arc<Mutex<Vec<FaceId>>>,
-    /// The application for all watches, while there is a watch.
-    #[cfg(feature = "watch")]
-    players: Arc<tokio::sync::Mutex<Option<WeakHandle<Players>>>>,
+    /// The application for all that is watched and fetched, while anything is.
+    consumers: Arc<tokio::sync::Mutex<Option<WeakHandle<Consumers>>>>,
     /// What others come to, until the node is gone.
     #[cfg(feature = "forwarder")]
     listeners: Arc<Mutex<Vec<Box<dyn core::any::Any + Send>>>>,
@@ -70,8 +68,7 @@ impl Node {
             inner: namecast_net::Node::start(NodeConfig::of_program(options.cache)),
             keys: options.keys,
             uplinks: Arc::default(),
-            #[cfg(feature = "watch")]
-            players: Arc::default(),
+            consumers: Arc::default(),
             #[cfg(feature = "forwarder")]
             listeners: Arc::default(),
         }
@@ -141,29 +138,27 @@ impl Node {
         Ok(driven.spawn(move || registrations.iter().for_each(Registration::cancel)))
     }
 
-    /// Returns a handle on the application for all watches, which ends with its last handle.
-    #[cfg(feature = "watch")]
-    pub(crate) async fn players(&self) -> Result<Handle<Players>, Error> {
-        let mut players = self.players.lock().await;
-        if let Some(running) = players.as_ref().and_then(WeakHandle::upgrade) {
+    /// Returns a handle on the application for all that is watched and fetched, which ends with its last handle.
+    pub(crate) async fn consumers(&self) -> Result<Handle<Consumers>, Error> {
+        let mut consumers = self.consumers.lock().await;
+        if let Some(running) = consumers.as_ref().and_then(WeakHandle::upgrade) {
             return Ok(running);
         }
         let seed = u64::from_le_bytes(namecast_net::random());
-        let (handle, mut events) = self.run(None, Players::new(seed)).await?;
+        let (handle, mut events) = self.run(None, Consumers::new(seed)).await?;
         // It reports nothing, and runs as long as somebody would listen.
         tokio::spawn(async move { events.recv().await });
         let weak = handle.downgrade();
-        *players = Some(weak.clone());
+        *consumers = Some(weak.clone());
         self.on_return_of_uplinks(move || {
             let running = weak.upgrade();
-            running.is_some_and(|running| running.try_call(Players::handle_link_change))
+            running.is_some_and(|running| running.try_call(Consumers::handle_link_change))
         })
         .await?;
         Ok(handle)
     }
 
     /// Has `on_return` called whenever the connection to a forwarder comes back, as long as it returns true.
-    #[cfg(feature = "watch")]
     pub(crate) async fn on_return_of_uplinks(
         &self,
         on_return: impl Fn() -> bool + Clone + Send + 'static,

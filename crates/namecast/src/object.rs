@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_apps::object::{
-    Event, Failure, Fetched, Fetcher, FetcherConfig, Requested, Server, ServerConfig, ServerError,
+    Failure, Fetched, FetcherConfig, Requested, Server, ServerConfig, ServerError,
 };
 use namecast_net::Handle;
 use namecast_packet::Name;
@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::node::{Node, parse_name};
 
 impl Node {
-    /// Fetches the newest version of the object `name`, verified, as fast as the path allows, if it has no more than 64 MiB.
+    /// Fetches the newest version of the object `name`, verified, if it has no more than 64 MiB: as fast as the path allows, and as what
+    /// the node watches leaves.
     ///
     /// # Errors
     /// If nobody has it, or what arrives is not signed by a key of a prefix of its name.
@@ -20,22 +21,16 @@ impl Node {
         self.fetch_as(FetcherConfig::new(parse_name(name)?)).await
     }
 
-    /// Fetches an object as `config` says; the node sets clock and seed.
+    /// Fetches an object as `config` says; clock, seed and controller are the node's.
     ///
     /// # Errors
     /// As [`fetch`](Self::fetch).
     pub async fn fetch_as(&self, mut config: FetcherConfig) -> Result<Fetched, Error> {
         config.wall_at_zero = self.inner().clock().wall_at_zero();
-        config.seed = u64::from_le_bytes(namecast_net::random());
-        let (_handle, mut events) = self.run(None, Fetcher::new(config)).await?;
-        while let Some(event) = events.recv().await {
-            match event {
-                Event::Progress { .. } => {}
-                Event::Fetched(fetched) => return Ok(fetched),
-                Event::Failed(failure) => return Err(failure.into()),
-            }
-        }
-        Err(Error::Ended)
+        let consumers = self.consumers().await?;
+        let fetching = consumers.call(move |consumers, _| consumers.fetch(config));
+        let fetched = fetching.await.ok_or(Error::Ended)?.await;
+        Ok(fetched.map_err(|_| Error::Ended)??)
     }
 
     /// Serves objects under `prefix`, signed with its key, which is made when it is first used.

@@ -6,12 +6,13 @@ use namecast_apps::Now;
 use namecast_apps::live::watcher::{Frame, RungChoice, Seek, Trust, WatchId, Watched};
 use namecast_apps::live::{self, Stats, WatcherConfig};
 use namecast_net::Handle;
+use namecast_stream::path::Weight;
 use namecast_units::Timestamp;
 use tokio::sync::mpsc;
 
+use crate::consumers::Consumers;
 use crate::error::Error;
 use crate::node::{Node, parse_name};
-use crate::players::Players;
 
 /// What is to be watched. Say how, then [`start`](Self::start).
 #[derive(Clone, Debug)]
@@ -97,11 +98,11 @@ impl Watch {
     /// # Errors
     /// If the node has stopped.
     pub async fn start(self) -> Result<Watching, Error> {
-        let players = self.node.players().await?;
-        let added = players.call(move |players, _| players.add(self.config));
+        let consumers = self.node.consumers().await?;
+        let added = consumers.call(move |consumers, _| consumers.add(self.config));
         let (id, events) = added.await.ok_or(Error::Ended)?;
         Ok(Watching {
-            players,
+            consumers,
             id,
             events,
         })
@@ -111,7 +112,7 @@ impl Watch {
 /// What is being watched. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Watching {
-    players: Handle<Players>,
+    consumers: Handle<Consumers>,
     id: WatchId,
     events: mpsc::Receiver<Watched>,
 }
@@ -149,6 +150,12 @@ impl Watching {
         self.change(move |watch, now| watch.set_wanted(now.monotonic, video, sound));
     }
 
+    /// Sets the weight of its pictures beside those of other watches of the node, as of the speaker in a call. Where there is not room
+    /// for all, those of heavier watches arrive first, and each takes a part of the room according to its weight.
+    pub fn set_weight(&self, weight: Weight) {
+        self.change(move |watch, now| watch.set_weight(now.monotonic, weight));
+    }
+
     /// Goes to another time, if an archive or the publisher has it, or back to live.
     pub fn seek(&self, to: Seek) {
         self.change(move |watch, now| watch.seek(now.monotonic, to));
@@ -158,15 +165,15 @@ impl Watching {
     pub async fn stats(&self) -> Option<Stats> {
         let id = self.id;
         let stats = self
-            .players
-            .call(move |players, now| players.stats(now, id));
+            .consumers
+            .call(move |consumers, now| consumers.stats(now, id));
         stats.await?
     }
 
     fn change(&self, change: impl FnOnce(&mut live::watcher::Watch, Now) + Send + 'static) {
         let id = self.id;
-        self.players.try_call(move |players, now| {
-            if let Some(watch) = players.get_mut(id) {
+        self.consumers.try_call(move |consumers, now| {
+            if let Some(watch) = consumers.get_mut(id) {
                 change(watch, now);
             }
         });

@@ -19,6 +19,7 @@ mod server;
 
 use namecast_packet::{Component, Name};
 
+pub(crate) use fetcher::ObjectClient;
 pub use fetcher::{
     Downloaded, Downloader, DownloaderConfig, Event, Failure, Fetched, Fetcher, FetcherConfig,
     FetcherCounters, Flow, TooMany,

@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_apps::live::watcher::{
-    Event, Frame, TableSizes, Watch, WatchId, Watched, Watchers, WatchersConfig,
+    Event, Frame, ObjectId, TableSizes, Watch, WatchId, Watched, Watchers, WatchersConfig,
 };
 use namecast_apps::live::{Stats, WatcherConfig};
+use namecast_apps::object::{self, FetcherConfig};
 use namecast_apps::{Application, Now, Output};
 use namecast_packet::Name;
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::synchroniser::Observation;
+use namecast_stream::path::Weight;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Timestamp};
 
 use super::identity::Signing;
@@ -29,6 +31,8 @@ pub struct LiveWatcherConfig {
     pub start: Duration,
     /// When it leaves.
     pub stop: Option<Duration>,
+    /// An object that is fetched over the same uplink from the start on.
+    pub object: Option<Name>,
     /// Frames and events that are remembered, the last ones.
     pub max_records: usize,
 }
@@ -41,6 +45,7 @@ impl LiveWatcherConfig {
             signing: Signing::default(),
             start: Duration::ZERO,
             stop: None,
+            object: None,
             max_records: 1 << 20,
         }
     }
@@ -89,6 +94,9 @@ struct Player {
     to_render: BTreeMap<(Instant, u64), (StreamKind, u64)>,
     handed_out: u64,
     payload: ByteSize,
+    /// The object that is being fetched, and what has come of it.
+    fetching: Option<ObjectId>,
+    fetched: ByteSize,
     records: VecDeque<FrameRecord>,
     events: VecDeque<(Instant, Event)>,
     /// What first segments of the video showed.
@@ -105,6 +113,8 @@ impl Player {
             to_render: BTreeMap::new(),
             handed_out: 0,
             payload: ByteSize::ZERO,
+            fetching: None,
+            fetched: ByteSize::ZERO,
             records: VecDeque::new(),
             events: VecDeque::new(),
             observations: VecDeque::new(),
@@ -120,12 +130,22 @@ impl Player {
             trust: self.config.signing.trust(),
             ..self.config.watcher.clone()
         }));
+        self.fetching = self.config.object.clone().map(|name| {
+            watchers.fetch(FetcherConfig {
+                wall_at_zero: Timestamp::from_micros(wall_at_zero),
+                trust: self.config.signing.trust(),
+                ..FetcherConfig::new(name)
+            })
+        });
     }
 
     fn stop(&mut self, now: Now, watchers: &mut Watchers) {
         if let Some(id) = self.id.take() {
             self.final_stats = watchers.stats(now.monotonic, id);
             watchers.remove(id);
+        }
+        if let Some(id) = self.fetching.take() {
+            watchers.forget_object(id);
         }
         self.has_stopped = true;
         self.to_render.clear();
@@ -147,6 +167,17 @@ impl Player {
         {
             let (stream, position) = entry.remove();
             watch.handle_rendered(now.monotonic, stream, position);
+        }
+    }
+
+    /// Notes what has come of the object.
+    fn take_object(&mut self, watchers: &mut Watchers) {
+        while let Some(event) = self.fetching.and_then(|id| watchers.poll_object(id)) {
+            self.fetched = match event {
+                object::Event::Progress { octets, .. } => ByteSize::bytes(octets),
+                object::Event::Fetched(fetched) => ByteSize::of(&fetched.content),
+                object::Event::Failed(_) => self.fetched,
+            };
         }
     }
 
@@ -277,6 +308,16 @@ impl LiveWatcher {
         self.drain(now);
     }
 
+    /// Sets the weight of the watcher at `place`, now and when it starts.
+    pub fn set_weight(&mut self, now: Now, place: usize, weight: Weight) {
+        let player = &mut self.players[place];
+        player.config.watcher.weight = weight;
+        if let Some(watch) = player.id.and_then(|id| self.watchers.get_mut(id)) {
+            watch.set_weight(now.monotonic, weight);
+        }
+        self.drain(now);
+    }
+
     /// Figures of the first at `now`, or when it left; none before it joined.
     pub fn stats(&self, now: Instant) -> Option<Stats> {
         self.shown(0).stats(now)
@@ -335,6 +376,7 @@ impl LiveWatcher {
             }
         }
         for player in &mut self.players {
+            player.take_object(&mut self.watchers);
             if let Some(watch) = player.id.and_then(|id| self.watchers.get_mut(id)) {
                 player.render_due(now, watch);
             }
@@ -401,6 +443,11 @@ impl<'a> Shown<'a> {
     /// Octets of all frames that it ever got.
     pub const fn payload(&self) -> ByteSize {
         self.player.payload
+    }
+
+    /// Content of the object that it fetches, as far as it has come.
+    pub const fn object(&self) -> ByteSize {
+        self.player.fetched
     }
 }
 

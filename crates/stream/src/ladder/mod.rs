@@ -22,7 +22,7 @@ use core::time::Duration;
 use namecast_units::{Bitrate, Instant};
 use smart_default::SmartDefault;
 
-use crate::path::Path;
+use crate::path::{Path, Weight};
 
 pub use challenge::Challenge;
 pub use config::{LadderConfig, LadderProfile};
@@ -74,6 +74,8 @@ pub struct View<'a> {
     pub backlog: f64,
     /// Pictures of others over the same uplink.
     pub others: &'a [Neighbour],
+    /// Weight of the own pictures beside them.
+    pub weight: Weight,
     /// Rate of all sound on the wire where there are others: their needs and those of the rungs are without it then.
     pub sound: Bitrate,
     /// By how much the path's base delay exceeds what it was within the last minute.
@@ -87,6 +89,8 @@ pub struct View<'a> {
 /// Pictures that another watcher pulls over the same uplink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Neighbour {
+    /// Weight beside others.
+    pub weight: Weight,
     /// On the wire.
     pub need: Bitrate,
     /// The same at the next higher rung, if there is one.
@@ -178,18 +182,20 @@ impl Ladder {
         Some(Bitrate::bps(next.need as u64))
     }
 
-    /// Returns the part of `capacity` for rung number `rung`, in bits per second: the rest that others leave, and an equal part at
-    /// least. The lower goes first: others leave less if their next rung is no higher than this one.
+    /// Returns the part of `capacity` for rung number `rung`, in bits per second: the rest that others leave, and a part by its weight
+    /// at least. The lower goes first: others leave less if their next rung is no higher than this one, each by its weight.
     fn room(&self, capacity: f64, rung: usize, view: &View<'_>) -> f64 {
-        let own = self.rungs[rung].need;
+        let parts = |weight: Weight| f64::from(weight.parts());
+        let own = self.rungs[rung].need / parts(view.weight);
         let claim = |other: &Neighbour| {
             let next = other.next.map(|next| next.as_bps() as f64);
-            let next = next.filter(|next| *next <= own);
+            let next = next.filter(|next| *next / parts(other.weight) <= own);
             next.map_or(other.need.as_bps() as f64, |next| next * FREE_MARGIN)
         };
         let others: f64 = view.others.iter().map(claim).sum();
+        let all: f64 = view.others.iter().map(|other| parts(other.weight)).sum();
         let capacity = capacity - view.sound.as_bps() as f64;
-        let share = capacity / (view.others.len() + 1) as f64;
+        let share = capacity * parts(view.weight) / (all + parts(view.weight));
         (capacity - others).max(share)
     }
 

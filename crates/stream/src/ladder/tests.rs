@@ -33,8 +33,9 @@ fn bench(rate: Bitrate) -> Bench {
 fn view(bench: &Bench, since_key: Duration) -> View<'_> {
     View {
         path: bench.uplink.path(),
-        backlog: bench.uplink.backlog(bench.now),
+        backlog: bench.uplink.backlog(bench.now, Weight::ONE),
         others: &[],
+        weight: Weight::ONE,
         sound: Bitrate::default(),
         base_growth: Duration::ZERO,
         until_key: GROUP.saturating_sub(since_key),
@@ -104,6 +105,7 @@ fn pick_leaves_room_for_others_of_the_uplink() {
     let mut bench = bench(Bitrate::mbps(4));
     let mut ladder = ladder(0);
     let other = Neighbour {
+        weight: Weight::ONE,
         need: Bitrate::mbps(2),
         next: None,
     };
@@ -133,6 +135,7 @@ fn pick_yields_to_who_is_lower() {
         let mut bench = bench(Bitrate::mbps(4));
         bench.play(mbps(25), ms(4_000));
         let other = Neighbour {
+            weight: Weight::ONE,
             need: mbps(need),
             next: Some(mbps(next)),
         };
@@ -142,6 +145,41 @@ fn pick_yields_to_who_is_lower() {
             ..view(&bench, DUE)
         };
         assert_eq!(ladder(2).pick(bench.now, &seen), expected, "{need}, {next}");
+    }
+}
+
+/// On 4 Mbit/s, 1 is played beside 1, whose next rung is 2.5, as is the own one's. With equal weights, both need 2 · 2.5, and stay; with
+/// weights 3 : 1 the heavy one has a part of 3 and takes 2.5, and the light one, a part of 1, stays at what is left. Beside 2.5 of a light
+/// one the heavy one takes 2.5, too, as that is within its part.
+#[test]
+fn pick_shares_by_weight() {
+    let mbps = |tenths: u64| Bitrate::kbps(100 * tenths);
+    for (own, other, theirs, expected) in [
+        (1, 1, 10, 1),
+        (3, 1, 10, 2),
+        (1, 3, 10, 1),
+        (3, 1, 25, 2),
+        (1, 1, 25, 1),
+    ] {
+        let mut bench = bench(Bitrate::mbps(4));
+        bench.play(mbps(20), ms(4_000));
+        let other = Neighbour {
+            weight: Weight::new(other),
+            need: mbps(theirs),
+            next: Some(mbps(if theirs == 10 { 25 } else { 50 })),
+        };
+        let seen = View {
+            others: &[other],
+            weight: Weight::new(own),
+            ..view(&bench, DUE)
+        };
+        let picked = ladder(1).pick(bench.now, &seen);
+        assert_eq!(
+            picked,
+            expected,
+            "{own} : {}, {theirs}",
+            other.weight.parts()
+        );
     }
 }
 

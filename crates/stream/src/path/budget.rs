@@ -143,6 +143,9 @@ const RAMP_QUEUES: f64 = 1.25;
 /// Where delays vary by more than that, in seconds, and by more than a few packets take, pairs of packets come apart by themselves,
 /// and show less than the path carries.
 const UNSTEADY: f64 = 0.02;
+/// Share of what the path carries in a round trip that may be out while objects are requested beside live media: the rest is room in
+/// which queues empty, so that the least delay of the path stays known.
+const SPARE_SHARE: f64 = 0.9;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 /// Bounds of the queue that losses prove too long.
@@ -161,6 +164,8 @@ pub struct Live {
     /// Bits of the largest packet.
     largest: f64,
     window: f64,
+    /// The same where objects are requested beside live media.
+    spare: f64,
     pace: f64,
     tokens: f64,
     filled_at: Instant,
@@ -201,6 +206,7 @@ impl Live {
         Self {
             largest: PACKET,
             window: f64::from(config.first_burst) * PACKET,
+            spare: 0.0,
             pace: config.min_pace.as_bps() as f64,
             tokens: f64::from(config.first_burst) * PACKET,
             filled_at: Instant::ZERO,
@@ -260,6 +266,7 @@ impl Live {
             least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
             min_pace = min_pace.max(need);
         }
+        self.spare = SPARE_SHARE * carried * ramp * path.round_trip(now).as_secs_f64();
         let span = span.as_secs_f64() + queue;
         // What leaves shows a round trip later: of a long one, half would be a long queue.
         let more = ((ramp - 1.0) * span).min(RAMP_QUEUES * queue);
@@ -380,6 +387,14 @@ impl Budget {
                 pacer.on_sent(now, size, target.rate);
                 usage.on_sent(now, size);
             }
+        }
+    }
+
+    /// Returns whether an object may be requested beside live media, in addition to `bits`.
+    pub(super) fn has_spare(&self, bits: f64) -> bool {
+        match self {
+            Self::Live(live) => bits < live.spare,
+            Self::Controller { .. } => true,
         }
     }
 

@@ -52,5 +52,5 @@ pub use objects::{Object, Retry};
 pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
 pub use uplinks::Uplinks;
 pub use want::{
-    Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want,
+    Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Token, Tokens, Want, Weight,
 };

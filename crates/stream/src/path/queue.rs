@@ -1,10 +1,11 @@
 //! What is wanted and has not left.
 
+use core::cmp::Reverse;
 use std::collections::btree_map::{BTreeMap, Entry};
 
 use namecast_units::Instant;
 
-use super::want::{ClientId, Kind, Token, Tokens, Want};
+use super::want::{ClientId, Clients, Kind, Token, Tokens, Want, Weight};
 
 /// Order of urgency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,6 +13,8 @@ pub(super) enum Rank {
     Sound,
     Repair,
     Media,
+    ObjectRepair,
+    Object,
     Spare,
 }
 
@@ -21,20 +24,24 @@ impl Rank {
             Kind::Sound => Self::Sound,
             Kind::Repair => Self::Repair,
             Kind::Key | Kind::Delta | Kind::Parity => Self::Media,
+            Kind::ObjectRepair => Self::ObjectRepair,
+            Kind::Object => Self::Object,
             Kind::Probe => Self::Spare,
         }
     }
 }
 
-/// Rank, time of availability, order of arrival.
-type Key = (Rank, Instant, u64);
+/// Rank, weight, time of availability, order of arrival.
+type Key = (Rank, Reverse<Weight>, Instant, u64);
 
-/// Wants, in order of urgency: those of one rank in the order in which their Data is published.
+/// Wants, in order of urgency: those of one rank and weight in the order in which their Data is published.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queue {
     wants: BTreeMap<Key, Want>,
     keys: BTreeMap<Token, Key>,
     of_clients: BTreeMap<ClientId, usize>,
+    /// Of owners whose weight is not one.
+    weights: BTreeMap<u32, Weight>,
     count: u64,
 }
 
@@ -56,12 +63,39 @@ impl Queue {
         self.wants.get(self.keys.get(&token)?)
     }
 
+    /// Gives all that is wanted from now on for an owner a weight.
+    pub(super) fn weigh(&mut self, owner: u32, weight: Weight) {
+        match weight {
+            Weight::ONE => self.weights.remove(&owner),
+            weight => self.weights.insert(owner, weight),
+        };
+    }
+
+    /// Forgets the weights of owners all of whose tokens are among `tokens`.
+    pub(super) fn forget_weights(&mut self, tokens: &Tokens) {
+        let is_whole = |owner| {
+            let all = Clients::tokens_of(owner);
+            tokens.contains(all.start()) && tokens.contains(all.end())
+        };
+        self.weights.retain(|owner, _| !is_whole(*owner));
+    }
+
+    /// Takes the weights of the owners of `tokens` from `other`.
+    pub(super) fn take_weights(&mut self, other: &mut Self, tokens: &Tokens) {
+        let owners = tokens.start().client.owner()..=tokens.end().client.owner();
+        self.weights
+            .extend(other.weights.extract_if(owners, |_, _| true));
+    }
+
     /// Adds a want, in place of an earlier one of the same token.
     pub(super) fn insert(&mut self, now: Instant, want: Want) {
         self.remove(want.token);
         self.count += 1;
+        let owner = want.token.client.owner();
+        let weight = self.weights.get(&owner).copied().unwrap_or_default();
         let key = (
             Rank::of(want.kind),
+            Reverse(weight),
             want.available_at.unwrap_or(now),
             self.count,
         );
@@ -83,9 +117,23 @@ impl Queue {
 
     /// Those of `rank`, the most urgent first.
     pub(super) fn of(&self, rank: Rank) -> impl Iterator<Item = &Want> {
-        let wants = self.wants.range((rank, Instant::ZERO, 0)..);
+        let wants = self.wants.range(Self::first(rank, Weight::MAX)..);
         let wants = wants.take_while(move |(key, _)| key.0 == rank);
         wants.map(|(_, want)| want)
+    }
+
+    /// The first one of `rank` of each weight, the heaviest first.
+    pub(super) fn heads(&self, rank: Rank) -> impl Iterator<Item = &Want> {
+        let mut from = Some(Self::first(rank, Weight::MAX));
+        core::iter::from_fn(move || {
+            let (key, want) = self.wants.range(from?..).next()?;
+            from = key.1.0.below().map(|weight| Self::first(rank, weight));
+            (key.0 == rank).then_some(want)
+        })
+    }
+
+    const fn first(rank: Rank, weight: Weight) -> Key {
+        (rank, Reverse(weight), Instant::ZERO, 0)
     }
 
     /// Removes and returns those of `tokens`.
@@ -104,7 +152,7 @@ impl Queue {
             let Some(mut want) = self.wants.remove(key) else {
                 continue;
             };
-            key.1 = key.1.min(available_at);
+            key.2 = key.2.min(available_at);
             want.not_before = want.not_before.map(|_| available_at);
             want.available_at = Some(available_at);
             self.wants.insert(*key, want);
@@ -126,14 +174,15 @@ impl Queue {
         gone
     }
 
-    /// Bits that are published, and not requested for want of room.
-    pub(super) fn backlog(&self, now: Instant) -> f64 {
-        let is_due = |want: &&Want| {
-            matches!(Rank::of(want.kind), Rank::Media | Rank::Repair)
+    /// Bits that are published, and not requested for want of room, of owners of this weight and of heavier ones.
+    pub(super) fn backlog(&self, now: Instant, weight: Weight) -> f64 {
+        let is_due = |((rank, own, ..), want): &(&Key, &Want)| {
+            matches!(rank, Rank::Media | Rank::Repair)
+                && own.0 >= weight
                 && want.available_at.is_none_or(|at| at <= now)
         };
-        let due = self.wants.values().filter(is_due);
-        due.map(|want| want.size.as_bits() as f64).sum()
+        let due = self.wants.iter().filter(is_due);
+        due.map(|(_, want)| want.size.as_bits() as f64).sum()
     }
 
     /// Returns whether anything waits that is paced.

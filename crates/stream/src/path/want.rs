@@ -136,11 +136,20 @@ pub enum Kind {
     Delta,
     /// Requested ahead in case something is lost.
     Parity,
+    /// A segment of an object that was lost before.
+    ObjectRepair,
+    /// A segment of an object: takes what live media leave.
+    Object,
     /// Requested to find out what the path carries.
     Probe,
 }
 
 impl Kind {
+    /// Returns whether it is of an object, whose client bounds its Interests itself.
+    pub const fn is_object(self) -> bool {
+        matches!(self, Self::ObjectRepair | Self::Object)
+    }
+
     /// Returns whether it is paced and counts against the window.
     pub const fn is_paced(self) -> bool {
         !matches!(self, Self::Sound)
@@ -183,6 +192,42 @@ pub struct Limit {
     pub packet_size: ByteSize,
 }
 
+/// Weight of an owner beside others that share an uplink: how much of the room its pictures take, and whose leave first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(u8);
+
+impl Weight {
+    /// That of an owner of which nothing else is known.
+    pub const ONE: Self = Self(1);
+
+    /// The greatest.
+    pub(super) const MAX: Self = Self(u8::MAX);
+
+    /// A weight of `parts`, 1 at least.
+    pub fn new(parts: u8) -> Self {
+        Self(parts.max(1))
+    }
+
+    /// Its parts.
+    pub const fn parts(self) -> u8 {
+        self.0
+    }
+
+    /// The next lower one.
+    pub(super) const fn below(self) -> Option<Self> {
+        match self.0 {
+            0 | 1 => None,
+            parts => Some(Self(parts - 1)),
+        }
+    }
+}
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
 /// Something a client wants of its uplink, which it does not know: whoever has both passes it on.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -208,6 +253,8 @@ pub enum Request {
     RoundTrip(ClientId, Duration),
     /// The client's Data is bounded by a rate of its own; `None` ends that.
     Limit(ClientId, Option<Limit>),
+    /// Everything that the client's owner wants from now on has this weight.
+    Weigh(ClientId, Weight),
 }
 
 impl Request {
@@ -221,7 +268,7 @@ impl Request {
             Self::Withdraw(tokens) | Self::Revise(tokens, _) | Self::GiveUp(tokens) => {
                 tokens.start().client
             }
-            Self::RoundTrip(client, _) | Self::Limit(client, _) => *client,
+            Self::RoundTrip(client, _) | Self::Limit(client, _) | Self::Weigh(client, _) => *client,
         }
     }
 }

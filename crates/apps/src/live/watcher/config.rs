@@ -5,7 +5,7 @@ use core::time::Duration;
 use namecast_packet::Name;
 use namecast_stream::consumer::AdaptiveTarget;
 use namecast_stream::ladder::LadderConfig;
-use namecast_stream::path::Control;
+use namecast_stream::path::{Control, Weight};
 use namecast_stream::{Profile, StreamKind, consumer};
 use namecast_units::{Instant, Timestamp};
 
@@ -48,6 +48,8 @@ pub struct WatcherConfig {
     pub seed: u64,
     /// What bounds all requests.
     pub control: Control,
+    /// Weight of its pictures beside those of other watches over the same uplink.
+    pub weight: Weight,
     /// Outputs kept until they are polled; the oldest frames go first beyond it.
     pub max_outputs: usize,
     /// Bounds and constants of each stream's consumer.
@@ -80,6 +82,7 @@ impl WatcherConfig {
             from: None,
             seed: 0,
             control: profile.control(),
+            weight: Weight::ONE,
             max_outputs: 4_096,
             consumer: profile.consumer(),
         }

@@ -18,13 +18,13 @@ use std::collections::VecDeque;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest};
 use namecast_stream::consumer::{self, Consumer, Delivery, Sample};
-use namecast_stream::path::{self, ClientId, Clients, Nacked, Request, Token, Uplink};
+use namecast_stream::path::{self, ClientId, Clients, Nacked, Request, Token, Uplink, Weight};
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 pub use config::{RungChoice, WatcherConfig};
 pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
-pub use owner::{WatchId, Watcher, Watchers, WatchersConfig};
+pub use owner::{ObjectId, WatchId, Watcher, Watchers, WatchersConfig};
 pub use seek::Seek;
 pub use stats::TableSizes;
 
@@ -82,6 +82,7 @@ impl core::fmt::Debug for Watch {
 impl Watch {
     /// Joins at the first timeout.
     fn new(config: WatcherConfig, mut clients: Clients) -> Self {
+        let prober = clients.draw();
         Self {
             names: StreamNames::new(config.root.clone()),
             probes: Probes::new(clients.draw().object(0)),
@@ -92,9 +93,9 @@ impl Watch {
             travel: seek::Travel::new(config.from, clients.draw()),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, clients.draw().object(0)),
-            prober: clients.draw(),
+            prober,
             clients,
-            requests: VecDeque::new(),
+            requests: VecDeque::from([Request::Weigh(prober, config.weight)]),
             clock: ClockOffset::default(),
             meters: Meters::default(),
             outbox: Outbox::new(config.max_outputs),
@@ -137,6 +138,14 @@ impl Watch {
     pub fn set_target(&mut self, now: Instant, target: Duration) {
         self.config.target = target.min(MAX_TARGET);
         self.config.adaptive_target = None;
+        self.changed_at = Some(now);
+    }
+
+    /// Sets the weight of its pictures beside those of other watches over the same uplink. Where there is not room for all, those of
+    /// heavier watches leave first, and each chooses its bitrate by a part of the room according to its weight.
+    pub fn set_weight(&mut self, now: Instant, weight: Weight) {
+        self.config.weight = weight;
+        self.requests.push_back(Request::Weigh(self.prober, weight));
         self.changed_at = Some(now);
     }
 

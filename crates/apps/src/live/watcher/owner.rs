@@ -1,9 +1,9 @@
 //! Owners of uplinks: they pass requests of watches to them, and answers and events back to the watches.
 //!
 //! ```text
-//!  Watch ──Request──▶ Uplinks ──▶ Interests
-//!    ▲                  │ ◀────── Data, Nacks
-//!    └── by its tokens ─┘
+//!  Watch, object ──Request──▶ Uplinks ──▶ Interests
+//!    ▲                          │ ◀────── Data, Nacks
+//!    └────── by its tokens ─────┘
 //! ```
 
 use core::ops::{Deref, DerefMut};
@@ -20,6 +20,7 @@ use namecast_units::{Bitrate, Instant};
 use super::super::stats::Stats;
 use super::steering::Sight;
 use super::{Watch, Watched, WatcherConfig};
+use crate::object::{self, FetcherConfig, ObjectClient};
 use crate::{Application, Now, Output, face};
 
 /// Watches one published root, over an uplink of its own. The methods for front-ends are [`Watch`]'s.
@@ -51,6 +52,7 @@ impl Watcher {
         Shared {
             uplinks: &mut self.uplinks,
             watches: core::slice::from_mut(&mut self.watch),
+            objects: &mut [],
             packets: &mut self.packets,
         }
     }
@@ -138,6 +140,10 @@ impl Application for Watcher {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchId(u64);
 
+/// Number of an object that is fetched, drawn by its [`Watchers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectId(u64);
+
 /// Configuration of the uplinks that several watches share.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchersConfig {
@@ -147,7 +153,8 @@ pub struct WatchersConfig {
     pub control: Control,
 }
 
-/// Watches any number of published roots. Requests over one bottleneck have one bound, and sound of any goes before pictures of all.
+/// Watches any number of published roots, and fetches any number of objects. Requests over one bottleneck have one bound: sound of any
+/// goes before pictures of all, and objects have what these leave.
 ///
 /// Driven as a [`Watcher`].
 #[derive(Debug)]
@@ -157,6 +164,7 @@ pub struct Watchers {
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
+    objects: Vec<(ObjectId, ObjectClient)>,
     next_id: u64,
 }
 
@@ -169,6 +177,7 @@ impl Watchers {
             packets: Packets::default(),
             watches: Vec::new(),
             ids: Vec::new(),
+            objects: Vec::new(),
             next_id: 0,
         }
     }
@@ -182,6 +191,34 @@ impl Watchers {
             .push(Watch::new(config, self.uplinks.new_clients()));
         self.ids.push(id);
         id
+    }
+
+    /// Fetches an object, from the next [`handle_timeout`](Self::handle_timeout) on. Seed and control of `config` count for nothing.
+    pub fn fetch(&mut self, config: FetcherConfig) -> ObjectId {
+        let id = ObjectId(self.next_id);
+        self.next_id += 1;
+        let client = ObjectClient::new(config, self.uplinks.new_clients());
+        self.objects.push((id, client));
+        id
+    }
+
+    /// Returns the next report on an object, until `None`, after [`poll_packet`](Self::poll_packet) had nothing more.
+    pub fn poll_object(&mut self, id: ObjectId) -> Option<object::Event> {
+        let mut objects = self.objects.iter_mut();
+        objects.find(|(own, _)| *own == id)?.1.poll_event()
+    }
+
+    /// Returns whether nothing more is requested of an object: its last report waits.
+    pub fn has_object_ended(&self, id: ObjectId) -> bool {
+        let mut objects = self.objects.iter();
+        objects.any(|(own, client)| *own == id && client.is_over())
+    }
+
+    /// Requests nothing more of an object, and forgets it.
+    pub fn forget_object(&mut self, id: ObjectId) {
+        for (_, client) in self.objects.extract_if(.., |(own, _)| *own == id) {
+            self.uplinks.end(client.clients());
+        }
     }
 
     /// Ends a watch. Data of its Interests that are out arrives all the same, and is measured.
@@ -222,6 +259,7 @@ impl Watchers {
         Shared {
             uplinks: &mut self.uplinks,
             watches: &mut self.watches,
+            objects: &mut self.objects,
             packets: &mut self.packets,
         }
     }
@@ -229,6 +267,12 @@ impl Watchers {
     /// Records that the transport came back: everything that is pending is retransmitted at once.
     pub fn handle_link_change(&mut self, now: Instant) {
         self.all().handle_link_change(now);
+    }
+
+    /// Sets by how much packets are handled after they arrive, as this machine is busy: neither a queue on the path nor loss. Zero
+    /// by default.
+    pub fn set_wake_delay(&mut self, delay: Duration) {
+        self.uplinks.set_wake_delay(delay);
     }
 
     /// Returns the next packet to send, until `None`.
@@ -257,7 +301,10 @@ impl Application for Watchers {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let watches = self.watches.iter().filter_map(Watch::poll_timeout);
-        watches.chain(self.uplinks.poll_timeout()).min()
+        let objects = self.objects.iter();
+        let objects = objects.filter_map(|(_, client)| client.poll_timeout());
+        let all = watches.chain(objects).chain(self.uplinks.poll_timeout());
+        all.min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
@@ -299,10 +346,11 @@ impl Packets {
     }
 }
 
-/// Watches, with the uplinks that they share.
+/// Watches and objects, with the uplinks that they share.
 struct Shared<'a> {
     uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
+    objects: &'a mut [(ObjectId, ObjectClient)],
     packets: &'a mut Packets,
 }
 
@@ -331,6 +379,15 @@ impl Shared<'_> {
         self.watches.first_mut().map(count);
     }
 
+    /// Returns the object that `client` requests, unless it is forgotten. It knows the round trip of its path as of now.
+    fn object_of(&mut self, now: Instant, client: ClientId) -> Option<&mut ObjectClient> {
+        let mut objects = self.objects.iter_mut();
+        let (_, object) = objects.find(|(_, object)| object.has(client))?;
+        let path = self.uplinks.of(object.clients()).path();
+        object.set_round_trip(path.round_trip(now));
+        Some(object)
+    }
+
     /// Returns the watch that drew the number of `client`, unless it has ended.
     fn of(&mut self, client: ClientId) -> Option<&mut Watch> {
         self.watches
@@ -344,7 +401,13 @@ impl Shared<'_> {
         self.uplinks.handle_data(now, data.name(), &received);
         let (mut is_of_use, mut is_counted) = (false, false);
         while let Some(answer) = self.uplinks.poll_answer() {
-            let Some(watch) = self.of(answer.token.client) else {
+            let client = answer.token.client;
+            if let Some(object) = self.object_of(now, client) {
+                is_of_use |= object.handle_answer(now, answer.token, (data, delivery));
+                is_counted = true;
+                continue;
+            }
+            let Some(watch) = self.of(client) else {
                 continue;
             };
             if !is_counted {
@@ -372,7 +435,10 @@ impl Shared<'_> {
             }
         }
         for nacked in all {
-            if let Some(watch) = self.of(nacked.token.client) {
+            let client = nacked.token.client;
+            if let Some(object) = self.object_of(now, client) {
+                object.handle_nacked(now, nacked, reason);
+            } else if let Some(watch) = self.of(client) {
                 watch.handle_nacked(now, nacked, (interest, reason));
             }
         }
@@ -381,6 +447,11 @@ impl Shared<'_> {
     fn handle_timeout(&mut self, now: Instant) {
         for watch in &mut *self.watches {
             watch.handle_timeout(now);
+        }
+        for (_, object) in &mut *self.objects {
+            let path = self.uplinks.of(object.clients()).path();
+            object.set_round_trip(path.round_trip(now));
+            object.handle_timeout(now);
         }
         self.settle(now);
     }
@@ -412,10 +483,15 @@ impl Shared<'_> {
         self.steer(now);
     }
 
-    /// Carries out the requests of watches.
+    /// Carries out the requests of watches and objects.
     fn carry_out(&mut self, now: Instant) {
         for watch in &mut *self.watches {
             while let Some(request) = watch.poll_request() {
+                self.uplinks.carry_out(now, request);
+            }
+        }
+        for (_, object) in &mut *self.objects {
+            while let Some(request) = object.poll_request() {
                 self.uplinks.carry_out(now, request);
             }
         }
@@ -470,7 +546,9 @@ impl Shared<'_> {
                 self.packets.push(packet);
             }
             Event::Sent { token, .. } | Event::Dropped(token) | Event::Lost(token) => {
-                if let Some(watch) = self.of(token.client) {
+                if let Some(object) = self.object_of(now, token.client) {
+                    object.handle_event(now, &event);
+                } else if let Some(watch) = self.of(token.client) {
                     watch.handle_event(now, &event);
                 }
             }
@@ -493,10 +571,13 @@ impl Shared<'_> {
             }
             let uplink = self.uplinks.of(&self.watches[at].clients);
             let others = self.sharing(at);
-            let others: Vec<_> = others.map(|watch| watch.streams.neighbour()).collect();
+            let others = others.map(|watch| watch.streams.neighbour(watch.config.weight));
+            let others: Vec<_> = others.collect();
+            let weight = self.watches[at].config.weight;
             let sight = Sight {
                 path: uplink.path(),
-                backlog: uplink.backlog(now),
+                backlog: uplink.backlog(now, weight),
+                weight,
                 others: &others,
                 sound: match others.is_empty() {
                     true => Bitrate::default(),

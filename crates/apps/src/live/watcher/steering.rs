@@ -12,7 +12,7 @@ use core::time::Duration;
 use namecast_stream::consumer::{Consumer, StartAt};
 use namecast_stream::ladder::{Neighbour, Reaction, View};
 use namecast_stream::metadata::Latest;
-use namecast_stream::path::{ClientId, PACKET, Path, Want};
+use namecast_stream::path::{ClientId, PACKET, Path, Want, Weight};
 use namecast_units::{Bitrate, Instant};
 
 use super::rungs::Probing;
@@ -31,6 +31,8 @@ pub(super) struct Sight<'a> {
     pub path: &'a Path,
     /// Bits that are published, and not requested for want of room.
     pub backlog: f64,
+    /// Weight of the watch beside others.
+    pub weight: Weight,
     /// Pictures of others over the uplink.
     pub others: &'a [Neighbour],
     /// Rate of all sound, where others share the uplink.
@@ -173,6 +175,7 @@ impl Pulled {
         let view = View {
             path,
             backlog: wheel.sight.backlog,
+            weight: wheel.sight.weight,
             others: wheel.sight.others,
             sound: wheel.sight.sound,
             base_growth: self.consumer.schedule().timeline().base_growth(now),

@@ -7,7 +7,7 @@ use core::time::Duration;
 use namecast_stream::StreamKind;
 use namecast_stream::consumer::{Consumer, Playout};
 use namecast_stream::ladder::{Ladder, Neighbour};
-use namecast_stream::path::{ClientId, Request};
+use namecast_stream::path::{ClientId, Request, Weight};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::WatcherConfig;
@@ -123,7 +123,7 @@ impl Streams {
     }
 
     /// Returns the pictures of these, as others that share the uplink see them.
-    pub(super) fn neighbour(&self) -> Neighbour {
+    pub(super) fn neighbour(&self, weight: Weight) -> Neighbour {
         let ladders = self
             .pulled
             .iter()
@@ -131,6 +131,7 @@ impl Streams {
         let ladder = ladders.last();
         let pictures = || Bitrate::bps(self.need().as_bps() - self.sound_need().as_bps());
         Neighbour {
+            weight,
             need: ladder.map_or_else(pictures, Ladder::need),
             next: ladder.and_then(Ladder::next_need),
         }

@@ -322,9 +322,9 @@ impl Fetch {
             return;
         };
         let (kind, forged) = match vain {
-            None => (Kind::Delta, None),
-            Some(Vain::Forged(face)) => (Kind::Repair, Some(face)),
-            Some(Vain::Lost | Vain::Nacked(_)) => (Kind::Repair, None),
+            None => (Kind::Object, None),
+            Some(Vain::Forged(face)) => (Kind::ObjectRepair, Some(face)),
+            Some(Vain::Lost | Vain::Nacked(_)) => (Kind::ObjectRepair, None),
             // What is lost fills the window: this one leaves nevertheless.
             Some(Vain::Silence) => (Kind::Sound, None),
         };

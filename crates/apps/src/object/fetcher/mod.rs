@@ -6,6 +6,7 @@
 //!              └─ Fetch
 //! ```
 
+mod client;
 mod config;
 mod downloader;
 mod fetch;
@@ -18,6 +19,7 @@ use bytes::Bytes;
 use namecast_stream::path::Uplink;
 use namecast_units::Instant;
 
+pub(crate) use client::ObjectClient;
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
 pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 

@@ -62,6 +62,7 @@ pub use spec::{
 /// | `chasing`, `adjusting`, `back-off` | of the last start: time until frames came as they were published; time until λ was found, unless just in time; of that and after it, time with older frames, ms |
 /// | `interests`, `interests-again` | Interests sent; of those, sent again |
 /// | `data-rate`, `content-rate`, `payload-rate` | Data received, headers included; its Content, of frames that nobody is shown included; payload of frames shown; Mbit/s |
+/// | `object-rate` | content of the object that it fetches, Mbit/s |
 /// | `overhead` | Data received per octet of payload in complete frames, less 1 |
 /// | `rung-rate` | bitrate of the rung that a frame shown is of, Mbit/s |
 /// | `goal-reached` | from joining to the first frame shown of the rung `goal`, s |
@@ -326,6 +327,9 @@ impl StreamScenario {
     ) -> Result<(), (&'static str, String)> {
         let wrong = |field, problem: &str| Err((field, problem.to_owned()));
         let is_of_link = change.rate.is_some() || change.delay.is_some();
+        if let Some(place) = change.watcher {
+            return self.validate_weighing(change, place);
+        }
         match (&change.link, &change.node, change.publisher) {
             (Some(link), None, None) => {
                 let affected = directions(link, topology).map_err(|problem| (".link", problem))?;
@@ -353,10 +357,38 @@ impl StreamScenario {
                     return wrong(".up", problem);
                 }
             }
-            _ => return wrong("", "expected one of 'link', 'node' and 'publisher'"),
+            _ => {
+                return wrong(
+                    "",
+                    "expected one of 'link', 'node', 'publisher' and 'watcher'",
+                );
+            }
         }
         if is_of_link || change.up.is_none() {
             return wrong("", "expected 'up', and 'rate' and 'delay' of links only");
+        }
+        Ok(())
+    }
+
+    /// Checks a change of the watcher at `place`.
+    fn validate_weighing(
+        &self,
+        change: &StreamChange,
+        place: usize,
+    ) -> Result<(), (&'static str, String)> {
+        let all: u32 = self.watchers.iter().map(|watcher| watcher.count).sum();
+        if !(1..=all as usize).contains(&place) {
+            return Err((".watcher", format!("expected 1 to {all}")));
+        }
+        let alone = StreamChange {
+            at: change.at,
+            spread: change.spread,
+            watcher: change.watcher,
+            weight: change.weight,
+            ..StreamChange::default()
+        };
+        if change.weight.is_none() || *change != alone {
+            return Err(("", "expected 'weight', and nothing of others".to_owned()));
         }
         Ok(())
     }

@@ -43,6 +43,8 @@ pub struct WatcherSnapshot {
     pub traffic: Traffic,
     /// Payload of frames delivered.
     pub payload: ByteSize,
+    /// Content of the object that it fetches.
+    pub object: ByteSize,
 }
 
 /// One watcher. Instants count from the start of the run.
@@ -385,11 +387,13 @@ fn traffic_values(
     let bits = (is.data_size - was.data_size).as_bits() as f64;
     let content = (is.content_size - was.content_size).as_bits() as f64;
     let payload = (after.payload - before.payload).as_bits() as f64;
+    let object = (after.object - before.object).as_bits() as f64;
     vec![
         ("interests", (is.interests - was.interests) as f64),
         ("interests-again", again as f64),
         ("data-rate", bits / seconds / 1e6),
         ("content-rate", content / seconds / 1e6),
+        ("object-rate", object / seconds / 1e6),
         ("overhead", bits / payload - 1.0),
     ]
 }

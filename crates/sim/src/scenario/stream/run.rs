@@ -5,10 +5,12 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use namecast_apps::object::{Server, ServerConfig, ServerError};
 use namecast_apps::sequence::Fetcher;
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_packet::Name;
+use namecast_stream::path::Weight;
 use namecast_stream::{ProducerConfig, StreamKind};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
@@ -32,6 +34,9 @@ use crate::live::{
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::routes::Graph;
 use crate::topology::{NodeIndex, Topology};
+
+/// Content of each segment of an object, in octets.
+const OBJECT_SEGMENT: usize = 1_000;
 
 pub(in super::super) struct Run<'a> {
     pub(super) scenario: &'a StreamScenario,
@@ -124,6 +129,7 @@ impl<'a> Run<'a> {
                 run.add_watcher(&topology, watcher, number, &mut random)?;
             }
         }
+        run.schedule_weights(&changed_at);
         run.schedule_failures(&topology, &changed_at)?;
         let mut fetching = Fetching::new(&topology, scenario.packet, scenario.routes);
         for flow in &scenario.flows {
@@ -213,6 +219,7 @@ impl<'a> Run<'a> {
             signing: self.signing(),
             start,
             stop: spec.stop,
+            object: spec.object.map(|_| object_name(&root)),
             ..LiveWatcherConfig::new(root)
         };
         let (application, place) = self.add_to_uplink((node, spec), config);
@@ -241,7 +248,32 @@ impl<'a> Run<'a> {
             sound,
             base: BaseDelay::new(topology, producer, node),
         });
-        Ok(())
+        match spec.object {
+            Some(size) => self
+                .serve_object(producer, &name(&prefix)?, size)
+                .map_err(wrong),
+            None => Ok(()),
+        }
+    }
+
+    /// Serves an object of this size under `root` at `node`, with the key of `root`.
+    fn serve_object(&mut self, node: NodeIndex, root: &Name, size: ByteSize) -> Result<(), String> {
+        let name = object_name(root);
+        let config = ServerConfig {
+            segment_size: OBJECT_SEGMENT,
+            ..ServerConfig::new(name.clone())
+        };
+        let (signer, certificate) = self.signing().signer(root);
+        let text = |error: ServerError| error.to_string();
+        let mut server = Server::new(config, signer, certificate).map_err(text)?;
+        let content = vec![0x5a; size.as_bytes() as usize];
+        server
+            .put(name.clone(), content.into(), EPOCH)
+            .map_err(text)?;
+        let id = self.network.add_application(node, server);
+        let face = self.network.application_face(id);
+        let added = self.network.add_route(node, name, face, 0);
+        added.map_err(|error| error.to_string())
     }
 
     /// Adds a watcher to the program of others of its node, if it shares their uplink.
@@ -260,6 +292,22 @@ impl<'a> Run<'a> {
         let add = |live: &mut LiveWatcher, _| live.add(config);
         let place = self.network.with_application(application, add);
         (application, place.expect("watchers are watchers"))
+    }
+
+    fn schedule_weights(&mut self, changed_at: &[Duration]) {
+        for (change, &at) in self.scenario.changes.iter().zip(changed_at) {
+            let (Some(place), Some(weight)) = (change.watcher, change.weight) else {
+                continue;
+            };
+            let Watching {
+                application, place, ..
+            } = self.watchers[place - 1];
+            self.network.schedule(Instant::ZERO + at, move |network| {
+                network.with_application(application, |watchers: &mut LiveWatcher, now| {
+                    watchers.set_weight(now, place, Weight::new(weight));
+                });
+            });
+        }
     }
 
     fn schedule_failures(
@@ -371,6 +419,7 @@ impl<'a> Run<'a> {
                 stats: watcher.stats(now).unwrap_or_default(),
                 traffic: *watcher.traffic(),
                 payload: watcher.payload(),
+                object: watcher.object(),
             }
         });
         Snapshot {
@@ -506,4 +555,9 @@ fn schedule(links: &[(Direction, f64)], topology: &Topology) -> Option<Arc<netem
 fn name(text: &str) -> Result<Name, ScenarioError> {
     let name = text.parse::<Name>();
     name.map_err(|error| ScenarioError::new("prefix", format!("'{text}' is no name: {error}")))
+}
+
+/// Name of the object that is served beside the stream `root`.
+fn object_name(root: &Name) -> Name {
+    root.builder().generic("object").finish()
 }

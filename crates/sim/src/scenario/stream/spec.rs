@@ -12,7 +12,7 @@ use namecast_stream::ladder::{LadderConfig, LadderProfile, challenge};
 use namecast_stream::path::Control;
 use namecast_stream::rate::arc;
 use namecast_stream::{InterFrameFec, Profile, SampleRate, StreamKind};
-use namecast_units::{Bitrate, Duration};
+use namecast_units::{Bitrate, ByteSize, Duration};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 
@@ -251,6 +251,9 @@ pub struct WatcherSpec {
     /// Whether it shares an uplink with others of its node that do, as the watchers of one program. Their Interests are counted together.
     #[serde(skip_serializing_if = "core::ops::Not::not")]
     pub shared_uplink: bool,
+    /// Size of an object that it fetches over its uplink while it watches; whoever publishes the stream serves it. None: it fetches nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<ByteSize>,
 }
 
 /// How a watcher chooses the bitrate by itself: [`LadderConfig`] as a file writes it. All but the profile are for `paper`; what
@@ -407,7 +410,7 @@ impl WatcherSpec {
     }
 }
 
-/// A change under way: of a link (both directions unless it says which), of a node, or of a publisher.
+/// A change under way: of a link (both directions unless it says which), of a node, of a publisher, or of a watcher.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct StreamChange {
@@ -423,6 +426,10 @@ pub struct StreamChange {
     pub node: Option<String>,
     /// The publisher's place in the list, from 1: it dies, or starts anew.
     pub publisher: Option<usize>,
+    /// The watcher's place among all, copies included, from 1.
+    pub watcher: Option<usize>,
+    /// The watcher's weight from then on.
+    pub weight: Option<u8>,
     /// A link's rate from then on.
     pub rate: Option<Bitrate>,
     /// A link's delay from then on.

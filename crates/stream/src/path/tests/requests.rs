@@ -31,6 +31,76 @@ fn live_want(token: Token, available_at: Instant) -> Want {
     }
 }
 
+/// Two owners' clients, of which the second weighs 8.
+fn light_and_heavy(uplink: &mut Uplink) -> [ClientId; 2] {
+    let [light, heavy] = [(); 2].map(|()| uplink.new_clients().draw());
+    uplink.carry_out(at(0), Request::Weigh(heavy, Weight::new(8)));
+    [light, heavy]
+}
+
+/// Both want the same packets of media, the light one first: all of the heavy one leave before any of it, though they are published
+/// later. Sound of the light one goes before both, and an owner whose weight is one again has no advantage.
+#[test]
+fn media_of_a_heavier_owner_leaves_first() {
+    let mut uplink = uplink(UplinkConfig::default());
+    let [light, heavy] = light_and_heavy(&mut uplink);
+    let of = |client: ClientId, index| client.token(token(1, 1, index).segment);
+    let mut order = |first: u64| {
+        for index in first..first + 5 {
+            for (client, published) in [(light, 0), (heavy, 5)] {
+                let live = Want {
+                    available_at: Some(at(published)),
+                    ..want(of(client, index), Kind::Delta)
+                };
+                uplink.want(at(10), live);
+            }
+        }
+        uplink.want(at(10), want(of(light, first + 5), Kind::Sound));
+        let left = sent(&mut uplink, at(10));
+        left.iter()
+            .map(|(token, _)| token.client)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        order(0),
+        [[light; 1].as_slice(), &[heavy; 5], &[light; 5]].concat()
+    );
+    uplink.carry_out(at(10), Request::Weigh(heavy, Weight::ONE));
+    let mut order = |first: u64| {
+        for index in first..first + 3 {
+            uplink.want(at(20), want(of(light, index), Kind::Delta));
+            uplink.want(at(20), want(of(heavy, index), Kind::Delta));
+        }
+        let left = sent(&mut uplink, at(20));
+        left.iter()
+            .map(|(token, _)| token.client)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(order(10), [light, heavy, light, heavy, light, heavy]);
+}
+
+/// What the heavy one wants is published in a second: what the light one wants now leaves now. Backlog of the light one is none for
+/// the heavy one.
+#[test]
+fn a_heavy_owner_that_waits_holds_up_nobody() {
+    let mut uplink = uplink(UplinkConfig::default());
+    let [light, heavy] = light_and_heavy(&mut uplink);
+    let of = |client: ClientId| client.token(token(1, 1, 0).segment);
+    uplink.want(at(0), live_want(of(heavy), at(1_000)));
+    uplink.want(at(0), live_want(of(light), at(20)));
+    let backlog = |uplink: &Uplink, parts| uplink.backlog(at(30), Weight::new(parts));
+    let size = SIZE.as_bits() as f64;
+    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [size, 0.0]);
+    let left = run(&mut uplink, at(0), at(500));
+    assert_eq!(left, [(at(0), of(light))]);
+    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [0.0, 0.0]);
+    let left = run(&mut uplink, at(500), at(2_000));
+    assert_eq!(
+        left.iter().map(|(_, token)| *token).collect::<Vec<_>>(),
+        [of(heavy)]
+    );
+}
+
 #[test]
 fn four_interests_leave_for_one_name_and_no_more() {
     for kind in [Kind::Sound, Kind::Repair, Kind::Delta] {

@@ -171,7 +171,7 @@ impl Chaos {
         ];
         assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
         assert!(path.queue_now() >= 0.0 && path.queued() >= 0.0 && path.jitter() >= 0.0);
-        assert!(self.uplink.backlog(now) >= 0.0);
+        assert!(self.uplink.backlog(now, Weight::ONE) >= 0.0);
     }
 }
 

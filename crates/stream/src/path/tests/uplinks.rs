@@ -108,3 +108,33 @@ fn an_owner_that_has_ended_gets_no_uplink() {
     two.run(3_000, [|_| 0, |_| 60]);
     assert_eq!(two.uplinks.count(), 1);
 }
+
+/// The weight moves with its owner, to an uplink of its own and back.
+#[test]
+fn a_weight_moves_with_its_owner() {
+    let mut two = Two::new();
+    let [light, heavy] = two.clients;
+    let now = at(two.now);
+    (two.uplinks).carry_out(now, Request::Weigh(heavy, Weight::new(8)));
+    two.run(2_100, [|_| 0, |_| 60]);
+    let queue = |millis| millis / 10 % 10 * 4;
+    assert_eq!(two.uplinks.count(), 2);
+    two.run(13_000, [queue, queue]);
+    assert_eq!(two.uplinks.count(), 1);
+    let of = |client: ClientId| client.token(token(7, 7, 7).segment);
+    let order = |two: &mut Two| {
+        let now = at(two.now);
+        for client in [light, heavy] {
+            let wanted = want(of(client), Kind::Delta);
+            two.uplinks.carry_out(now, Request::Want(wanted));
+        }
+        two.uplinks.handle_timeout(now);
+        let events = core::iter::from_fn(|| two.uplinks.poll_event());
+        let of_sent = |(_, event)| match event {
+            Event::Sent { token, .. } => Some(token.client),
+            _ => None,
+        };
+        events.filter_map(of_sent).collect::<Vec<_>>()
+    };
+    assert_eq!(order(&mut two), [heavy, light]);
+}

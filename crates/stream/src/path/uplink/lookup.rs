@@ -125,6 +125,7 @@ impl Wanted {
     pub(super) fn withdraw(&mut self, tokens: &Tokens) {
         self.objects.take(tokens);
         self.queue.take(tokens);
+        self.queue.forget_weights(tokens);
         self.in_flight.withdraw(tokens);
         self.late.take(tokens);
     }
@@ -137,6 +138,7 @@ impl Wanted {
         tokens: &Tokens,
         path: &Path,
     ) {
+        self.queue.take_weights(&mut other.queue, tokens);
         for want in other.queue.take(tokens) {
             self.add_name(&want.name, want.token);
             self.queue.insert(now, want);

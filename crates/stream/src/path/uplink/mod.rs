@@ -25,6 +25,7 @@ use super::objects::{Object, Pending};
 use super::queue::Rank;
 use super::want::{
     Answer, ClientId, Clients, Event, Kind, Limit, Nacked, Request, Selectors, Token, Tokens, Want,
+    Weight,
 };
 use lookup::Wanted;
 use reports::Reports;
@@ -50,7 +51,7 @@ pub struct UplinkConfig {
     /// Wants of one client that wait, its objects that did not come, and what it has not heard of yet.
     #[default(8_192)]
     pub max_queued: usize,
-    /// Interests for one segment.
+    /// Interests for one segment of a stream.
     #[default(4)]
     pub max_attempts: u32,
     /// Repairs earned by each first Interest.
@@ -222,6 +223,7 @@ impl Uplink {
             Request::GiveUp(tokens) => self.give_up(&tokens),
             Request::RoundTrip(_, rtt) => self.on_round_trip(now, rtt),
             Request::Limit(client, limit) => self.set_limit(client, limit),
+            Request::Weigh(client, weight) => self.wanted.queue.weigh(client.owner(), weight),
         }
     }
 
@@ -548,13 +550,14 @@ impl Uplink {
         if self.wanted.queue.is_empty() {
             return None;
         }
-        let media = self
-            .wanted
-            .queue
-            .peek(Rank::Media)
-            .filter(|_| self.wanted.queue.peek(Rank::Repair).is_none());
+        let leaves_at_once = [Rank::Repair, Rank::ObjectRepair, Rank::Object]
+            .into_iter()
+            .any(|rank| self.wanted.queue.peek(rank).is_some());
+        let media = self.wanted.queue.heads(Rank::Media);
+        let media = media.filter(|_| !leaves_at_once);
         let own = media
             .map(|want| self.leaves_at(now, want))
+            .min()
             .filter(|at| *at > now);
         let budget = self.budget.next_send().filter(|at| *at > now);
         Some(
@@ -587,9 +590,9 @@ impl Uplink {
         self.reports.pop()
     }
 
-    /// Bits that are published, and not requested for want of room.
-    pub fn backlog(&self, now: Instant) -> f64 {
-        self.wanted.queue.backlog(now)
+    /// Bits that are published, and not requested for want of room, of owners of `weight` and of heavier ones.
+    pub fn backlog(&self, now: Instant, weight: Weight) -> f64 {
+        self.wanted.queue.backlog(now, weight)
     }
 
     /// Returns the Interests out, and wants that wait.

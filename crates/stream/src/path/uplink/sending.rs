@@ -1,7 +1,7 @@
 //! What leaves next: the most urgent wants, while budget and credit last.
 
 use namecast_packet::{Interest, Nonce};
-use namecast_units::Instant;
+use namecast_units::{Bitrate, Instant};
 
 use crate::names::SampleClass;
 
@@ -9,6 +9,9 @@ use super::super::in_flight::Out;
 use super::super::queue::Rank;
 use super::super::want::{Event, Kind, Token, Want};
 use super::{EARLY, HEARTBEAT, Uplink};
+
+/// Objects wait beside live media while more than this queues, in seconds.
+const MAX_OBJECT_QUEUE: f64 = 0.01;
 
 impl Uplink {
     /// Sends the most urgent wants while the budget lasts.
@@ -78,8 +81,14 @@ impl Uplink {
         {
             return Some(want.token);
         }
-        if let Some(want) = self.wanted.queue.peek(Rank::Media) {
-            return (self.leaves_at(now, want) <= now).then_some(want.token);
+        let queue = &self.wanted.queue;
+        // What waits for its time holds up nobody but probes.
+        let mut media = queue.heads(Rank::Media);
+        let first = media
+            .find(|want| self.leaves_at(now, want) <= now)
+            .or_else(|| self.next_object());
+        if first.is_some() || queue.peek(Rank::Media).is_some() {
+            return first.map(|want| want.token);
         }
         let want = self.wanted.queue.peek(Rank::Spare)?;
         let free_at = self
@@ -87,6 +96,17 @@ impl Uplink {
             .get(&want.token.client)
             .map(|(limit, pacer)| pacer.next_send(Some(limit.rate)));
         free_at.is_none_or(|at| at <= now).then_some(want.token)
+    }
+
+    /// Returns the segment of an object that may leave: beside live media, only into room that these do not need.
+    fn next_object(&self) -> Option<&Want> {
+        let queue = &self.wanted.queue;
+        let is_free = self.need == Bitrate::default()
+            || self.budget.has_spare(self.window) && self.path.queue_now() < MAX_OBJECT_QUEUE;
+        let objects = queue
+            .peek(Rank::ObjectRepair)
+            .or_else(|| queue.peek(Rank::Object));
+        objects.filter(|_| is_free)
     }
 
     /// Returns the repair that is next: what can still be in time goes before what is late, which may be much of a sample.
@@ -116,7 +136,7 @@ impl Uplink {
         let attempts = before.map_or(0, |entry| entry.attempts);
         // One name is answered once: a second Interest for it brings nothing unless the first was lost.
         let is_duplicate = before.is_some_and(|entry| !entry.is_lost && !entry.is_withdrawn);
-        if attempts >= self.config.max_attempts {
+        if attempts >= self.config.max_attempts && !want.kind.is_object() {
             self.drop_want(token);
             return;
         }
@@ -130,7 +150,7 @@ impl Uplink {
             Kind::Repair if is_duplicate => {}
             Kind::Repair => self.repairs.on_repair(),
             Kind::Key | Kind::Delta => self.repairs.on_first(&self.config),
-            Kind::Parity | Kind::Probe => {}
+            Kind::Parity | Kind::ObjectRepair | Kind::Object | Kind::Probe => {}
         }
         if want.kind.is_paced() {
             self.paced_at = Some(now);

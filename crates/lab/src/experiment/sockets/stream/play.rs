@@ -186,6 +186,7 @@ impl Watching {
             stats: stats.ok_or_else(|| broken("a watcher ended early"))?,
             traffic: world.traffic(self.node, self.face).await?.of_watcher(),
             payload: lock(&self.heard).payload,
+            object: ByteSize::ZERO,
         })
     }
 

@@ -354,6 +354,7 @@ fn watchers<'a>(
                 "none: it watches to the end",
             ),
             ("shared-uplink", watcher.shared_uplink, "'false'"),
+            ("object", watcher.object.is_some(), "none"),
         ];
         refuse_any(&format!("watchers.{index}."), extras)?;
         for number in 1..=watcher.count {

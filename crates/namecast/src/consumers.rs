@@ -1,24 +1,27 @@
-//! All watches of one node, which share its uplinks.
+//! All that one node watches and fetches, over uplinks that they share.
 
 use core::convert::Infallible;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Watch, WatchId, Watched, Watchers, WatchersConfig};
+use namecast_apps::live::watcher::{ObjectId, Watch, WatchId, Watched, Watchers, WatchersConfig};
 use namecast_apps::live::{Screen, Stats, WatcherConfig};
+use namecast_apps::object::{self, Failure, Fetched, FetcherConfig};
 use namecast_apps::{Application, Now, Output};
 use namecast_stream::path::Control;
 use namecast_units::Instant;
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
 
 /// Frames and news that wait in the channel of one watch at most. The watch keeps more.
 const MAX_EVENTS: usize = 1_024;
 
-/// Watches. Each has a channel of its own, so a slow reader holds up no other.
+/// Watches and objects. Each has a channel of its own, so a slow reader holds up no other.
 #[derive(Debug)]
-pub(crate) struct Players {
+pub(crate) struct Consumers {
     watchers: Watchers,
     players: Vec<Player>,
+    /// Objects that did not come yet, and who waits for them.
+    objects: Vec<(ObjectId, oneshot::Sender<Result<Fetched, Failure>>)>,
 }
 
 #[derive(Debug)]
@@ -28,8 +31,8 @@ struct Player {
     events: mpsc::Sender<Watched>,
 }
 
-impl Players {
-    /// Watches nothing yet. `seed` must be secret: an attacker who knows the Nonces could have them answered beforehand.
+impl Consumers {
+    /// Watches and fetches nothing yet. `seed` must be secret: an attacker who knows the Nonces could have them answered beforehand.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             watchers: Watchers::new(WatchersConfig {
@@ -37,6 +40,7 @@ impl Players {
                 control: Control::default(),
             }),
             players: Vec::new(),
+            objects: Vec::new(),
         }
     }
 
@@ -52,6 +56,16 @@ impl Players {
         (id, taken)
     }
 
+    /// Fetches an object, unless its receiver is gone before it has come.
+    pub(crate) fn fetch(
+        &mut self,
+        config: FetcherConfig,
+    ) -> oneshot::Receiver<Result<Fetched, Failure>> {
+        let (waiting, taken) = oneshot::channel();
+        self.objects.push((self.watchers.fetch(config), waiting));
+        taken
+    }
+
     pub(crate) fn get_mut(&mut self, id: WatchId) -> Option<&mut Watch> {
         self.watchers.get_mut(id)
     }
@@ -65,8 +79,9 @@ impl Players {
         self.watchers.handle_link_change(now.monotonic);
     }
 
-    /// Passes frames and news to channels with room, and removes watches whose receiver is gone.
+    /// Passes on what has come, and removes what nobody waits for any more.
     fn hand_out(&mut self) {
+        self.hand_out_objects();
         let watchers = &mut self.watchers;
         self.players.retain_mut(|player| {
             let is_gone = player.hand_out(watchers) == Err(TrySendError::Closed(()));
@@ -75,6 +90,30 @@ impl Players {
             }
             !is_gone
         });
+    }
+
+    fn hand_out_objects(&mut self) {
+        let watchers = &mut self.watchers;
+        let ended = self.objects.extract_if(.., |(id, waiting)| {
+            waiting.is_closed() || watchers.has_object_ended(*id)
+        });
+        for (id, waiting) in ended.collect::<Vec<_>>() {
+            let mut events = core::iter::from_fn(|| self.watchers.poll_object(id));
+            if let Some(outcome) = events.find_map(outcome) {
+                // Who waits may be gone by now.
+                drop(waiting.send(outcome));
+            }
+            self.watchers.forget_object(id);
+        }
+    }
+}
+
+/// Returns how an object ended, if that is what `event` says.
+fn outcome(event: object::Event) -> Option<Result<Fetched, Failure>> {
+    match event {
+        object::Event::Progress { .. } => None,
+        object::Event::Fetched(fetched) => Some(Ok(fetched)),
+        object::Event::Failed(failure) => Some(Err(failure)),
     }
 }
 
@@ -91,7 +130,7 @@ impl Player {
     }
 }
 
-impl Application for Players {
+impl Application for Consumers {
     type Event = Infallible;
 
     fn handle_frame(&mut self, now: Now, frame: Bytes) {

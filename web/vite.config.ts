@@ -4,13 +4,11 @@ import { compress, fetchEarly } from "./vite.plugins.mjs";
 /** Where the node's web server listens while the page is worked on. */
 const NODE = "http://127.0.0.1:8080";
 
-/** With `--mode fake` the page plays frames that it makes itself, for work on it without a node. */
-export default defineConfig(({ mode }) => ({
+export default defineConfig({
   base: "./",
   plugins: [fetchEarly(), compress()],
-  resolve: { alias: { "#tab": mode === "fake" ? "/dev/fake-tab.ts" : "/src/worker/tab.ts" } },
   worker: { format: "es" },
   build: { target: "es2023", assetsInlineLimit: 0, rolldownOptions: { input: ["index.html", "live.html"] } },
   server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/streams.json": NODE, "/ws": { target: NODE, ws: true } } },
   test: { include: ["test/**/*.test.{ts,mjs}"] },
-}));
+});

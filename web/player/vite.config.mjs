@@ -36,7 +36,6 @@ export default defineConfig({
       },
     },
   ],
-  resolve: { alias: { "#tab": "/src/worker/tab.ts" } },
   worker: { format: "es" },
   build: {
     target: "es2023",

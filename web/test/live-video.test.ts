@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { LiveFrame } from "../src/worker/publish-port.ts";
+import type { LiveFrame } from "../src/worker/tab.ts";
 import { LiveVideo } from "../src/worker/publish-video.ts";
 
 /** A picture of 640 by 360, captured at a time in microseconds. */

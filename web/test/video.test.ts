@@ -104,6 +104,7 @@ function video(): Video {
 
 const frame = (position: number, dueAt: number): FrameRecord => ({
   kind: "frame",
+  watch: 0,
   stream: "video",
   rung: "300k",
   position,

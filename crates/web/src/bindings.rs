@@ -4,10 +4,10 @@ use bytes::Bytes;
 use namecast_packet::Data;
 use namecast_packet::signature::PublicKey;
 use namecast_stream::StreamKind;
-use namecast_units::Duration;
+use namecast_units::{Duration, Instant, Timestamp};
 use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
-use crate::config::{PublicationConfig, TabConfig};
+use crate::config::{LiveFrame, PublicationConfig, WatchConfig};
 use crate::outbox::{face_id, from_ms, seek_to, to_ms};
 use crate::transports::Transport;
 
@@ -22,21 +22,19 @@ pub fn is_signed_by(wire: Vec<u8>, key: &[u8]) -> Result<bool, JsError> {
     Ok(data.verify(&key).is_ok())
 }
 
-/// A node with a watcher, and whatever the page publishes. Times are milliseconds of one monotonic clock, streams are 0 for
-/// video, 1 for audio and 2 for data.
+/// A node with watchers and publishers. Times are milliseconds of one monotonic clock, streams are 0 for video, 1 for audio and 2
+/// for data. Watches and publications are numbers that `watch` and `publish` return.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Tab(crate::Tab);
 
 #[wasm_bindgen]
 impl Tab {
-    /// A tab without transports; it joins as soon as the first is up.
-    ///
-    /// # Errors
-    /// `config` is malformed.
+    /// A tab without transports. `wall_at_zero` is the wall clock at time zero, in milliseconds since 1970; `seed` is of its Nonces.
     #[wasm_bindgen(constructor)]
-    pub fn new(config: &str) -> Result<Self, JsError> {
-        Ok(Self(crate::Tab::new(&TabConfig::decode(config)?)?))
+    pub fn new(wall_at_zero: f64, seed: u32) -> Self {
+        let wall_at_zero = Timestamp::from_micros((1e3 * wall_at_zero.max(0.0)) as u64);
+        Self(crate::Tab::new(wall_at_zero, seed))
     }
 
     /// A transport is up that carries frames of at most `mtu` octets; 0: any. `is_local`: the node at its other end takes
@@ -57,38 +55,6 @@ impl Tab {
         Ok(u32::try_from(face.number())?)
     }
 
-    /// Publishes a data stream. Returns its number.
-    ///
-    /// # Errors
-    /// `config` is malformed, or the tab publishes as much as it can.
-    pub fn publish(&mut self, config: &str, now: f64) -> Result<u32, JsError> {
-        let config = PublicationConfig::decode(config)?;
-        let number = self.0.publish(from_ms(now), &config)?;
-        Ok(u32::try_from(number)?)
-    }
-
-    /// Publishes a sample of the data stream `number`, captured now.
-    ///
-    /// # Errors
-    /// There is no such stream, or the sample is too large.
-    pub fn send(&mut self, number: u32, sample: Vec<u8>, now: f64) -> Result<(), JsError> {
-        Ok(self.0.send(from_ms(now), number as usize, sample)?)
-    }
-
-    /// Fetches the object named by `uri`, under the stream's name; it is known as `number` from now on.
-    ///
-    /// # Errors
-    /// It is no such name, too many objects are being fetched, or the signer is not known yet.
-    pub fn fetch(&mut self, number: u32, uri: &str, now: f64) -> Result<(), JsError> {
-        Ok(self.0.fetch(from_ms(now), u64::from(number), uri)?)
-    }
-
-    /// Fetches object `number` no more.
-    #[wasm_bindgen(js_name = giveUp)]
-    pub fn give_up(&mut self, number: u32) {
-        self.0.give_up(u64::from(number));
-    }
-
     /// A transport is gone.
     #[wasm_bindgen(js_name = faceDown)]
     pub fn face_down(&mut self, face: u32, now: f64) {
@@ -99,6 +65,13 @@ impl Tab {
     #[wasm_bindgen(js_name = handleFrame)]
     pub fn handle_frame(&mut self, face: u32, octets: Vec<u8>, now: f64) {
         self.0.handle_frame(from_ms(now), face_id(face), octets);
+    }
+
+    /// Measures the path to the node. Returns how long what is sent now waits for what was sent before it, in milliseconds; less
+    /// than 0: that is not known yet.
+    pub fn probe(&mut self, now: f64) -> f64 {
+        let waits = self.0.probe(from_ms(now));
+        waits.map_or(-1.0, |waits| 1e3 * waits.as_secs_f64())
     }
 
     /// Does what is due.
@@ -118,66 +91,181 @@ impl Tab {
         self.0.drain()
     }
 
-    /// Moves the playout target.
-    ///
-    /// # Errors
-    /// It is negative, above ten seconds, or no number.
-    #[wasm_bindgen(js_name = setTarget)]
-    pub fn set_target(&mut self, milliseconds: f64, now: f64) -> Result<(), JsError> {
-        Ok(self.0.set_target(from_ms(now), milliseconds)?)
-    }
-
     /// Sets by how many milliseconds packets are handled after they arrive, as this machine is busy.
     #[wasm_bindgen(js_name = setWakeDelay)]
     pub fn set_wake_delay(&mut self, milliseconds: f64) {
-        self.0
-            .set_wake_delay(Duration::from_nanos(from_ms(milliseconds).as_nanos()));
-    }
-
-    /// Chooses another rung.
-    #[wasm_bindgen(js_name = setRung)]
-    pub fn set_rung(&mut self, name: &str, now: f64) {
-        self.0.set_rung(from_ms(now), name);
-    }
-
-    /// Chooses whether video and audio are requested.
-    #[wasm_bindgen(js_name = setWanted)]
-    pub fn set_wanted(&mut self, video: bool, audio: bool, now: f64) {
-        self.0.set_wanted(from_ms(now), video, audio);
-    }
-
-    /// Goes to what was captured at `time`, the publisher's clock in milliseconds since 1970; infinite: to live.
-    pub fn seek(&mut self, time: f64, now: f64) {
-        self.0.seek(from_ms(now), seek_to(time));
-    }
-
-    /// The page decoded a frame, which took `took` milliseconds.
-    pub fn decoded(&mut self, stream: u8, position: f64, took: f64, now: f64) {
-        let took = Duration::from_nanos(from_ms(took).as_nanos());
-        self.0
-            .decoded(from_ms(now), kind(stream), position as u64, took);
-    }
-
-    /// The page showed a frame.
-    pub fn rendered(&mut self, stream: u8, position: f64, now: f64) {
-        self.0.rendered(from_ms(now), kind(stream), position as u64);
-    }
-
-    /// The page's decoder failed.
-    #[wasm_bindgen(js_name = decoderError)]
-    pub fn decoder_error(&mut self, stream: u8, now: f64) {
-        self.0.decoder_error(from_ms(now), kind(stream));
-    }
-
-    /// All figures, as JSON.
-    pub fn stats(&self, now: f64) -> String {
-        self.0.stats(from_ms(now))
+        self.0.set_wake_delay(span(milliseconds));
     }
 
     /// Damages frames that carry media until `count` were found out: for tests.
     pub fn corrupt(&mut self, count: u32) {
         self.0.corrupt(count);
     }
+}
+
+/// Watches.
+#[wasm_bindgen]
+impl Tab {
+    /// Watches a stream, as JSON describes it. It joins as soon as a transport is up.
+    ///
+    /// # Errors
+    /// `config` is malformed, or the tab watches as much as it can.
+    pub fn watch(&mut self, config: &str, now: f64) -> Result<u32, JsError> {
+        let config = WatchConfig::decode(config)?;
+        Ok(self.0.watch(from_ms(now), &config)?)
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&mut self, watch: u32, now: f64) {
+        self.0.unwatch(from_ms(now), watch);
+    }
+
+    /// Fetches the object named by `uri`, under the watched name; it is known as `object` from now on.
+    ///
+    /// # Errors
+    /// It is no such name, too many objects are being fetched, or the signer is not known yet.
+    pub fn fetch(&mut self, watch: u32, object: u32, uri: &str, now: f64) -> Result<(), JsError> {
+        Ok((self.0).fetch(from_ms(now), watch, u64::from(object), uri)?)
+    }
+
+    /// Fetches an object no more.
+    #[wasm_bindgen(js_name = giveUp)]
+    pub fn give_up(&mut self, watch: u32, object: u32) {
+        self.0.give_up(watch, u64::from(object));
+    }
+
+    /// Moves the playout target.
+    ///
+    /// # Errors
+    /// It is negative, above ten seconds, or no number.
+    #[wasm_bindgen(js_name = setTarget)]
+    pub fn set_target(&mut self, watch: u32, milliseconds: f64, now: f64) -> Result<(), JsError> {
+        Ok(self.0.set_target(from_ms(now), watch, milliseconds)?)
+    }
+
+    /// Chooses another rung.
+    #[wasm_bindgen(js_name = setRung)]
+    pub fn set_rung(&mut self, watch: u32, name: &str, now: f64) {
+        self.0.set_rung(from_ms(now), watch, name);
+    }
+
+    /// Chooses whether video and audio are requested.
+    #[wasm_bindgen(js_name = setWanted)]
+    pub fn set_wanted(&mut self, watch: u32, video: bool, audio: bool, now: f64) {
+        self.0.set_wanted(from_ms(now), watch, video, audio);
+    }
+
+    /// Sets the weight of its pictures beside those of other watches, 1 to 255.
+    #[wasm_bindgen(js_name = setWeight)]
+    pub fn set_weight(&mut self, watch: u32, weight: u8, now: f64) {
+        self.0.set_weight(from_ms(now), watch, weight);
+    }
+
+    /// Goes to what was captured at `time`, the publisher's clock in milliseconds since 1970; infinite: to live.
+    pub fn seek(&mut self, watch: u32, time: f64, now: f64) {
+        self.0.seek(from_ms(now), watch, seek_to(time));
+    }
+
+    /// The page decoded a frame, which took `took` milliseconds.
+    pub fn decoded(&mut self, watch: u32, stream: u8, position: f64, took: f64, now: f64) {
+        let frame = (kind(stream), position as u64);
+        self.0.decoded(from_ms(now), watch, frame, span(took));
+    }
+
+    /// The page showed a frame.
+    pub fn rendered(&mut self, watch: u32, stream: u8, position: f64, now: f64) {
+        (self.0).rendered(from_ms(now), watch, kind(stream), position as u64);
+    }
+
+    /// The page's decoder failed.
+    #[wasm_bindgen(js_name = decoderError)]
+    pub fn decoder_error(&mut self, watch: u32, stream: u8, now: f64) {
+        self.0.decoder_error(from_ms(now), watch, kind(stream));
+    }
+
+    /// All figures of a watch, as JSON.
+    pub fn stats(&self, watch: u32, now: f64) -> String {
+        self.0.stats(from_ms(now), watch)
+    }
+}
+
+/// Publications.
+#[wasm_bindgen]
+impl Tab {
+    /// Publishes streams, as JSON describes them.
+    ///
+    /// # Errors
+    /// `config` is malformed, its streams cannot be published, or the tab publishes as much as it can.
+    pub fn publish(&mut self, config: &str, now: f64) -> Result<u32, JsError> {
+        let config = PublicationConfig::decode(config)?;
+        Ok(self.0.publish(from_ms(now), &config)?)
+    }
+
+    /// Publishes other streams in place of those before, as JSON describes them.
+    ///
+    /// # Errors
+    /// `streams` is malformed, or there is no such publication.
+    #[wasm_bindgen(js_name = setStreams)]
+    pub fn set_streams(
+        &mut self,
+        publication: u32,
+        streams: &str,
+        now: f64,
+    ) -> Result<(), JsError> {
+        let streams = serde_json::from_str(streams)?;
+        Ok(self.0.set_streams(from_ms(now), publication, streams)?)
+    }
+
+    /// Ends a publication.
+    pub fn unpublish(&mut self, publication: u32, now: f64) {
+        self.0.unpublish(from_ms(now), publication);
+    }
+
+    /// Publishes a sample of the first stream, captured now.
+    ///
+    /// # Errors
+    /// There is no such publication, or the sample is too large.
+    pub fn send(&mut self, publication: u32, sample: Vec<u8>, now: f64) -> Result<(), JsError> {
+        Ok(self.0.send(from_ms(now), publication, sample)?)
+    }
+
+    /// Publishes a frame that `frame` describes, as JSON. Its encoding ended now.
+    ///
+    /// # Errors
+    /// `frame` is malformed, there is no such rung, or the frame cannot be published.
+    #[wasm_bindgen(js_name = publishFrame)]
+    pub fn publish_frame(
+        &mut self,
+        publication: u32,
+        frame: &str,
+        payload: Vec<u8>,
+        now: f64,
+    ) -> Result<(), JsError> {
+        let frame = LiveFrame::decode(frame)?;
+        Ok((self.0).publish_frame(from_ms(now), publication, &frame, payload)?)
+    }
+
+    /// Digest of the key that signs, in hexadecimal: viewers who have it know the publisher.
+    ///
+    /// # Errors
+    /// There is no such publication.
+    #[wasm_bindgen(js_name = keyDigest)]
+    pub fn key_digest(&mut self, publication: u32) -> Result<String, JsError> {
+        Ok(self.0.key_digest(publication)?)
+    }
+
+    /// All figures of a publication, as JSON.
+    ///
+    /// # Errors
+    /// There is no such publication.
+    #[wasm_bindgen(js_name = publicationStats)]
+    pub fn publication_stats(&mut self, publication: u32) -> Result<String, JsError> {
+        Ok(self.0.publication_stats(publication)?)
+    }
+}
+
+fn span(milliseconds: f64) -> Duration {
+    from_ms(milliseconds).since(Instant::ZERO)
 }
 
 const fn kind(stream: u8) -> StreamKind {

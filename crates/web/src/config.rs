@@ -18,14 +18,14 @@ const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
 /// which is rarely more than 50 ms, and decoding takes its time.
 const AUDIO_LEAD: Duration = Duration::from_millis(120);
 
-/// Pause between registrations of a tab that is live. The answers show the page that its transport still carries frames while nobody
-/// watches: six seconds after it has sent something without an answer it connects anew.
-const LIVE_REFRESH: Duration = Duration::from_secs(4);
+/// Interval between two registrations. Their answers show the page that its transport still carries frames while nobody watches: it
+/// connects anew if nothing has arrived for six seconds after it has sent something.
+const REFRESH: Duration = Duration::from_secs(4);
 
-/// What the page says when it starts a tab, as JSON.
+/// What the page says when it begins to watch a stream, as JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TabConfig {
+pub struct WatchConfig {
     /// Name of the stream, as a URI.
     pub root: String,
     /// Who must have signed it: the digest of a key in hexadecimal. None: whoever is remembered, else whoever is met first.
@@ -39,8 +39,6 @@ pub struct TabConfig {
     pub rung: Option<String>,
     /// Playout target, ms.
     pub target_ms: f64,
-    /// Wall clock at time zero, µs since 1970.
-    pub wall_at_zero_us: f64,
     /// Names of streams that go before others of their kind.
     #[serde(default)]
     pub streams: Vec<String>,
@@ -49,11 +47,9 @@ pub struct TabConfig {
     /// What bounds requests for objects, by the name that commands take; none: what suits them.
     #[serde(default)]
     pub controller: Option<Control>,
-    /// Seed of the Nonces.
-    pub seed: u32,
 }
 
-/// What the page says when it publishes a data stream, as JSON.
+/// What the page says when it publishes streams under a name, as JSON.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicationConfig {
@@ -61,8 +57,23 @@ pub struct PublicationConfig {
     pub name: String,
     /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again.
     pub secret: String,
+    /// What shows the node that the name may be registered: its token and the tab's own secret, 64 hexadecimal digits together.
+    #[serde(default)]
+    pub ticket: Option<String>,
+    /// Streams and their rungs, as the catalogue has them.
+    #[serde(default)]
+    pub streams: Vec<StreamInfo>,
+    /// Streams of data.
+    #[serde(default)]
+    pub data: Vec<DataStream>,
+}
+
+/// A data stream that the page publishes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataStream {
     /// The stream's name.
-    pub stream: String,
+    pub name: String,
     /// Most samples of a second; helps those who watch to request in time.
     pub samples_per_second: u32,
     /// Octets of a usual sample.
@@ -80,19 +91,22 @@ impl PublicationConfig {
 
     /// What is published.
     pub(crate) fn setup(&self) -> Result<Setup, ConfigError> {
-        let stream = StreamInfo::data(&self.stream, self.samples_per_second, self.sample_size);
+        let ticket = self.ticket.as_deref();
+        let ticket = ticket.map(|digits| parse_digits(digits).ok_or(ConfigError::Ticket));
+        let ticket = ticket.transpose()?;
+        let data = self.data.iter();
+        let data = data.map(|it| StreamInfo::data(&it.name, it.samples_per_second, it.sample_size));
         Ok(Setup {
             name: parse_root(&self.name)?,
             secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
-            streams: vec![stream],
-            ticket: None,
-            registration: RegistrationConfig::default(),
+            streams: self.streams.iter().cloned().chain(data).collect(),
+            ticket: ticket.map(|octets| Bytes::copy_from_slice(&octets)),
         })
     }
 }
 
 /// What is published, and as whom.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) name: Name,
     /// Of the key that signs.
@@ -100,57 +114,15 @@ pub(crate) struct Setup {
     pub(crate) streams: Vec<StreamInfo>,
     /// What shows the neighbour that the name may be registered.
     pub(crate) ticket: Option<Bytes>,
-    pub(crate) registration: RegistrationConfig,
 }
 
-/// What the page says when it goes live, as JSON.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LiveConfig {
-    /// Name to publish under, as a URI.
-    pub name: String,
-    /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again.
-    pub secret: String,
-    /// What shows the node that the name may be registered: its token and the tab's own secret, 64 hexadecimal digits together.
-    #[serde(default)]
-    pub ticket: Option<String>,
-    /// Streams and their rungs, as the catalogue has them.
-    pub streams: Vec<StreamInfo>,
-    /// Wall clock at time zero, µs since 1970.
-    pub wall_at_zero_us: f64,
-    /// Seed of the Nonces.
-    pub seed: u32,
-}
-
-impl LiveConfig {
-    /// Reads the page's JSON.
-    ///
-    /// # Errors
-    /// What is malformed.
-    pub fn decode(json: &str) -> Result<Self, ConfigError> {
-        Ok(serde_json::from_str(json)?)
-    }
-
-    /// The wall clock at time zero.
-    pub(crate) fn wall_at_zero(&self) -> Timestamp {
-        Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64)
-    }
-
-    /// What is published.
-    pub(crate) fn setup(&self) -> Result<Setup, ConfigError> {
-        let ticket = self.ticket.as_deref();
-        let ticket = ticket.map(|digits| parse_digits(digits).ok_or(ConfigError::Ticket));
-        let ticket = ticket.transpose()?;
-        Ok(Setup {
-            name: parse_root(&self.name)?,
-            secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
-            streams: self.streams.clone(),
-            ticket: ticket.map(|octets| Bytes::copy_from_slice(&octets)),
-            registration: RegistrationConfig {
-                refresh: LIVE_REFRESH,
-                ..RegistrationConfig::default()
-            },
-        })
+impl Setup {
+    /// How often the name is registered.
+    pub(crate) fn registration() -> RegistrationConfig {
+        RegistrationConfig {
+            refresh: REFRESH,
+            ..RegistrationConfig::default()
+        }
     }
 }
 
@@ -210,7 +182,7 @@ pub enum ConfigError {
     Target(f64),
 }
 
-impl TabConfig {
+impl WatchConfig {
     /// Reads the page's JSON.
     ///
     /// # Errors
@@ -219,16 +191,15 @@ impl TabConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// The wall clock at time zero.
-    pub(crate) fn wall_at_zero(&self) -> Timestamp {
-        Timestamp::from_micros(self.wall_at_zero_us.max(0.0) as u64)
-    }
-
-    /// What the watcher is told.
+    /// What the watcher is told. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges.
     ///
     /// # Errors
     /// The first field without sense.
-    pub fn watcher(&self) -> Result<WatcherConfig, ConfigError> {
+    pub fn watcher(
+        &self,
+        wall_at_zero: Timestamp,
+        seed: u64,
+    ) -> Result<WatcherConfig, ConfigError> {
         let root = parse_root(&self.root)?;
         let trust = match (&self.key, &self.remembered) {
             (Some(key), _) => Trust::Pinned(Pin::Digest(parse_digest(key)?)),
@@ -241,9 +212,9 @@ impl TabConfig {
             rung: rung_choice(self.rung.as_deref()),
             target: parse_target(self.target_ms)?,
             audio_lead: AUDIO_LEAD,
-            wall_at_zero: self.wall_at_zero(),
+            wall_at_zero,
             trust,
-            seed: u64::from(self.seed),
+            seed,
             asks_since: true,
             data: true,
             ..WatcherConfig::new(root)
@@ -297,18 +268,19 @@ fn parse_digits(text: &str) -> Option<[u8; 32]> {
 mod tests {
     use super::*;
 
-    const WHOLE: &str = r#"{"root":"/demo","key":null,"rung":"1M","target_ms":150,"wall_at_zero_us":1e15,"audio":true,"seed":7}"#;
+    const WHOLE: &str = r#"{"root":"/demo","key":null,"rung":"1M","target_ms":150,"audio":true}"#;
+    const WALL: Timestamp = Timestamp::from_micros(1_000_000_000_000_000);
 
     #[test]
     fn every_field_reaches_the_watcher() {
-        let config = TabConfig::decode(WHOLE).unwrap().watcher().unwrap();
+        let config = WatchConfig::decode(WHOLE)
+            .unwrap()
+            .watcher(WALL, 7)
+            .unwrap();
         assert_eq!(config.root, Name::from_str("/demo").unwrap());
         assert_eq!(config.rung, RungChoice::Label("1M".to_owned()));
         assert_eq!(config.target, Duration::from_millis(150));
-        assert_eq!(
-            config.wall_at_zero,
-            Timestamp::from_micros(1_000_000_000_000_000)
-        );
+        assert_eq!(config.wall_at_zero, WALL);
         assert_eq!((config.seed, config.audio), (7, true));
         assert_eq!(config.trust, Trust::FirstUse);
     }
@@ -332,7 +304,7 @@ mod tests {
         let trust = |key: &str, remembered: &str| {
             let fields = format!(r#""key":{key},"remembered":{remembered}"#);
             let json = WHOLE.replace(r#""key":null"#, &fields);
-            let config = TabConfig::decode(&json).and_then(|config| config.watcher());
+            let config = WatchConfig::decode(&json).and_then(|config| config.watcher(WALL, 7));
             config.map(|config| config.trust)
         };
         let quoted = |key: &str| format!("\"{key}\"");
@@ -348,8 +320,8 @@ mod tests {
         let refused = |from: &str, to: &str| {
             let json = WHOLE.replace(from, to);
             assert_ne!(json, WHOLE);
-            TabConfig::decode(&json)
-                .and_then(|config| config.watcher())
+            WatchConfig::decode(&json)
+                .and_then(|config| config.watcher(WALL, 7))
                 .unwrap_err()
                 .to_string()
         };
@@ -357,7 +329,7 @@ mod tests {
         assert!(refused("150", "1e9").contains("1000000000"));
         assert!(refused("\"/demo\"", "\"/a=%\"").contains("/a=%"));
         assert!(refused("null", "\"abc\"").contains("abc"));
-        assert!(refused("seed", "sed").contains("malformed"));
+        assert!(refused("audio", "odio").contains("malformed"));
         assert!(refused("{", "").contains("malformed"));
     }
 }

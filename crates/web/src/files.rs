@@ -13,7 +13,7 @@ use namecast_stream::path::Control;
 use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 use serde::Serialize;
 
-use crate::outbox::{Outbox, TabEvent};
+use crate::outbox::{Outbox, Source, TabEvent};
 
 /// Codec in the catalogue of a stream that is published as segments.
 const HLS: &str = "hls";
@@ -193,7 +193,7 @@ impl Files {
     }
 
     /// Tells the page what became of objects.
-    pub(crate) fn report(&mut self, outbox: &mut Outbox) {
+    pub(crate) fn report(&mut self, watch: u32, outbox: &mut Outbox) {
         let Some(downloader) = &mut self.downloader else {
             return;
         };
@@ -209,25 +209,26 @@ impl Files {
                 }
                 Event::Fetched(fetched) => {
                     self.progress.remove(&number);
-                    outbox.fetched(number, fetched.flow, &fetched.content);
+                    outbox.fetched(watch, number, fetched.flow, &fetched.content);
                 }
                 Event::Failed(why) => {
                     self.progress.remove(&number);
                     let why = why.to_string();
-                    outbox.event(&TabEvent::Unfetched { number, why });
+                    outbox.event(Source::Watch(watch), &TabEvent::Unfetched { number, why });
                 }
             }
         }
     }
 
     /// Tells the page how much is here of what is being fetched.
-    pub(crate) fn report_progress(&mut self, outbox: &mut Outbox) {
+    pub(crate) fn report_progress(&mut self, watch: u32, outbox: &mut Outbox) {
         for (number, (octets, share)) in core::mem::take(&mut self.progress) {
-            outbox.event(&TabEvent::Fetching {
+            let event = TabEvent::Fetching {
                 number,
                 octets,
                 share,
-            });
+            };
+            outbox.event(Source::Watch(watch), &event);
         }
     }
 }

@@ -6,10 +6,10 @@
 //! | kind | fields |
 //! |---|---|
 //! | 1 transmit | face u32, the frame |
-//! | 2 frame | stream u8 (0 video, 1 audio, 2 data), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
-//! | 3 discontinuity | stream u8, 1 if playback is at another time from now on u8 |
-//! | 4 event | JSON |
-//! | 5 fetched | number of the object f64, time that it was waited for and time in which its Data flowed f32 (ms), the object |
+//! | 2 frame | watch u32, stream u8 (0 video, 1 audio, 2 data), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
+//! | 3 discontinuity | watch u32, stream u8, 1 if playback is at another time from now on u8 |
+//! | 4 event | JSON, with the number of its `watch` or `publication` |
+//! | 5 fetched | watch u32, number of the object f64, time that it was waited for and time in which its Data flowed f32 (ms), the object |
 
 use namecast_apps::live::watcher::{Event, Frame, Refusal, Seek, Unkept, Verdict};
 use namecast_apps::object::Flow;
@@ -61,8 +61,9 @@ impl Outbox {
     }
 
     /// An encoded frame for a decoder.
-    pub(crate) fn frame(&mut self, frame: &Frame) {
+    pub(crate) fn frame(&mut self, watch: u32, frame: &Frame) {
         self.record(FRAME, |octets| {
+            octets.extend(watch.to_le_bytes());
             // The catalogue bounds names of rungs to 64 octets.
             let rung = frame.rung.as_bytes();
             let length = u8::try_from(rung.len()).unwrap_or(u8::MAX);
@@ -93,15 +94,17 @@ impl Outbox {
     }
 
     /// The next frame of `stream` does not follow the last; after a jump, those before it must not be shown any more.
-    pub(crate) fn discontinuity(&mut self, stream: StreamKind, is_jump: bool) {
+    pub(crate) fn discontinuity(&mut self, watch: u32, stream: StreamKind, is_jump: bool) {
         self.record(DISCONTINUITY, |octets| {
+            octets.extend(watch.to_le_bytes());
             octets.extend([stream_number(stream), u8::from(is_jump)]);
         });
     }
 
     /// An object that the page requested.
-    pub(crate) fn fetched(&mut self, number: u64, flow: Flow, content: &[u8]) {
+    pub(crate) fn fetched(&mut self, watch: u32, number: u64, flow: Flow, content: &[u8]) {
         self.record(FETCHED, |octets| {
+            octets.extend(watch.to_le_bytes());
             octets.extend((number as f64).to_le_bytes());
             for span in [flow.waited, flow.flowed] {
                 octets.extend(span_to_ms(span).to_le_bytes());
@@ -111,8 +114,9 @@ impl Outbox {
     }
 
     /// Something rare.
-    pub(crate) fn event(&mut self, event: &TabEvent<'_>) {
-        let json = serde_json::to_vec(event).expect("an event holds only text and numbers");
+    pub(crate) fn event(&mut self, source: Source, event: &TabEvent<'_>) {
+        let told = Told { source, event };
+        let json = serde_json::to_vec(&told).expect("an event holds only text and numbers");
         self.record(EVENT, |octets| octets.extend(json));
     }
 
@@ -125,6 +129,23 @@ impl Outbox {
             u32::try_from(self.octets.len() - start - 4).expect("a batch fits memory of 4 GiB");
         self.octets[start..start + 4].copy_from_slice(&length.to_le_bytes());
     }
+}
+
+/// What an event is of, by the number that the page has of it.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Source {
+    Watch(u32),
+    Publication(u32),
+}
+
+/// An event and its source.
+#[derive(Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    source: Source,
+    #[serde(flatten)]
+    event: &'a TabEvent<'a>,
 }
 
 /// What a signer's key is to what the page remembers.
@@ -286,19 +307,18 @@ mod tests {
     fn a_transmit_record_is_laid_out_as_described() {
         let mut outbox = Outbox::default();
         outbox.transmit(face_id(258), &[0xaa, 0xbb]);
-        outbox.discontinuity(StreamKind::Audio, true);
-        assert_eq!(
-            outbox.take(),
-            [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb, 3, 0, 0, 0, 3, 1, 1]
-        );
+        outbox.discontinuity(5, StreamKind::Audio, true);
+        let transmit = [7, 0, 0, 0, 1, 2, 1, 0, 0, 0xaa, 0xbb];
+        let discontinuity = [7, 0, 0, 0, 3, 5, 0, 0, 0, 1, 1];
+        assert_eq!(outbox.take(), [transmit, discontinuity].concat());
         assert!(outbox.is_empty());
     }
 
-    /// 1 + 3 + 2 + 3 · 8 + 4 · 4 + 1 = 47 octets after the length.
+    /// 1 + 4 + 3 + 2 + 3 · 8 + 4 · 4 + 1 = 51 octets after the length.
     #[test]
     fn a_frame_record_is_laid_out_as_described() {
         let mut outbox = Outbox::default();
-        outbox.frame(&Frame {
+        let frame = Frame {
             stream: StreamKind::Video,
             rung: "1M".to_owned(),
             position: 3,
@@ -315,17 +335,19 @@ mod tests {
                 encode: Duration::from_millis(4),
                 ..Stages::default()
             },
-        });
+        };
+        outbox.frame(258, &frame);
         let octets = outbox.take();
         let f64_at = |at: usize| f64::from_le_bytes(octets[at..at + 8].try_into().unwrap());
-        assert_eq!(octets[..10], [47, 0, 0, 0, 2, 0, 7, 2, b'1', b'M']);
-        let numbers = [f64_at(10), f64_at(18), f64_at(26)];
+        assert_eq!(octets[..9], [51, 0, 0, 0, 2, 2, 1, 0, 0]);
+        assert_eq!(octets[9..14], [0, 7, 2, b'1', b'M']);
+        let numbers = [f64_at(14), f64_at(22), f64_at(30)];
         assert_eq!(
             numbers.map(f64::to_bits),
             [3.0, 81.5, 2.5].map(f64::to_bits)
         );
-        assert_eq!(octets[34..38], 4.0_f32.to_le_bytes());
-        assert_eq!(octets[50..], [9]);
+        assert_eq!(octets[38..42], 4.0_f32.to_le_bytes());
+        assert_eq!(octets[54..], [9]);
     }
 
     /// Microseconds since 1970 have 51 bits, and so fit the 53 of a number.

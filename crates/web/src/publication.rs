@@ -12,7 +12,7 @@ use namecast_apps::{Application, Now, Output};
 use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Name, Validity};
-use namecast_stream::ProducerConfig;
+use namecast_stream::{ProducerConfig, StreamInfo};
 use namecast_units::{Instant, Random, Timestamp};
 
 use crate::config::{ConfigError, Setup};
@@ -27,8 +27,8 @@ pub enum PublishError {
     /// The stream cannot be published.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// The tab publishes as many streams as it may.
-    #[error("this tab publishes four streams already")]
+    /// The tab publishes under as many names as it may.
+    #[error("this tab publishes under four names already")]
     Full,
     /// The node has no room for another application.
     #[error("this tab has no room for another publication: {0}")]
@@ -38,7 +38,7 @@ pub enum PublishError {
     Route(#[from] AddRouteError),
     /// There is no such publication.
     #[error("this tab publishes nothing with number {0}")]
-    Unknown(usize),
+    Unknown(u32),
     /// The sample cannot be published.
     #[error(transparent)]
     Sample(#[from] FrameError),
@@ -59,6 +59,7 @@ impl Setup {
 /// A publisher, the guard of its name and the registration of that, each on a face of its own.
 #[derive(Debug)]
 pub(crate) struct Publication {
+    setup: Setup,
     publisher: Publisher,
     publisher_face: FaceId,
     guard: NameGuard,
@@ -68,6 +69,8 @@ pub(crate) struct Publication {
     neighbour: Option<Neighbour>,
     /// Whether nobody else publishes the name, so that it may be registered.
     is_free: bool,
+    /// Whether the page publishes it no more.
+    is_ending: bool,
     /// Outputs of guard and registrar.
     outputs: VecDeque<(FaceId, Output<RegistrationEvent>)>,
 }
@@ -84,8 +87,7 @@ impl Publication {
         seed: u64,
     ) -> Result<Self, PublishError> {
         let (name, ticket) = (setup.name.clone(), setup.ticket.clone());
-        let registration = setup.registration.clone();
-        let (publisher, claim) = publisher(now.wall, setup)?;
+        let (publisher, claim) = publisher(now.wall, &setup)?;
         let publisher_face = node.add_face(FaceConfig::application("publisher"))?;
         node.forwarder.add_route(name.clone(), publisher_face, 0)?;
         let [guard_face, registrar_face] = ["guard", "registration"].map(|label| {
@@ -105,25 +107,58 @@ impl Publication {
         Ok(Self {
             guard: NameGuard::new(name, claim, random.next_u64()),
             guard_face: guard_face?,
-            registrar: Registrar::new(registration, wanted, random.next_u64()),
+            registrar: Registrar::new(Setup::registration(), wanted, random.next_u64()),
             registrar_face: registrar_face?,
+            setup,
             publisher,
             publisher_face,
             neighbour: None,
             is_free: false,
+            is_ending: false,
             outputs: VecDeque::new(),
         })
     }
 
-    /// Publishes a sample of the only stream, captured now.
-    pub(crate) fn send(&mut self, now: Now, payload: Vec<u8>) -> Result<(), FrameError> {
-        let stream = self.publisher.catalogue().streams[0].name.clone();
-        (self.publisher).publish_sample(now, &stream, payload)
+    /// Publishes other streams under the name from now on. Watchers join them by the new catalogue.
+    pub(crate) fn set_streams(
+        &mut self,
+        now: Now,
+        streams: Vec<StreamInfo>,
+    ) -> Result<(), SetupError> {
+        self.setup.streams = streams;
+        (self.publisher, _) = publisher(now.wall, &self.setup)?;
+        Ok(())
+    }
+
+    /// Tells the neighbour that the name is published no more.
+    pub(crate) fn end(&mut self, now: Now) {
+        self.is_ending = true;
+        self.registrar.cancel(now);
+        self.settle(now);
+    }
+
+    /// Returns whether nothing is left to do after its end.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_ending
+            && self.outputs.is_empty()
+            && *self.registrar.state() == RegistrationState::Ended
+    }
+
+    /// Removes its faces and routes from `node`.
+    pub(crate) fn leave(&self, now: Instant, node: &mut Node) {
+        for face in [self.publisher_face, self.guard_face, self.registrar_face] {
+            node.remove_face(now, face);
+        }
     }
 
     /// What publishes it.
     pub(crate) const fn publisher(&mut self) -> &mut Publisher {
         &mut self.publisher
+    }
+
+    /// SHA-256 of the public key that signs.
+    pub(crate) fn key_digest(&self) -> [u8; 32] {
+        self.setup.key_digest()
     }
 
     /// Registers the name with `neighbour` from now on, once nobody else publishes it there.
@@ -236,7 +271,7 @@ impl Publication {
 }
 
 /// A publisher with a certificate that its key signs, named by the key's digest, and its claim to the name.
-fn publisher(wall: Timestamp, setup: Setup) -> Result<(Publisher, Claim), SetupError> {
+fn publisher(wall: Timestamp, setup: &Setup) -> Result<(Publisher, Claim), SetupError> {
     let name = &setup.name;
     let key_id = &setup.key_digest()[..8];
     let validity = Validity::of_own_key(wall);
@@ -247,8 +282,8 @@ fn publisher(wall: Timestamp, setup: Setup) -> Result<(Publisher, Claim), SetupE
     let claim = Claim::new(wall, Some(&locator), false);
     let signer = Box::new(setup.signer(certificate.key_name()));
     let config = PublisherConfig {
-        root: setup.name,
-        streams: setup.streams,
+        root: name.clone(),
+        streams: setup.streams.clone(),
         producer: ProducerConfig::default(),
         shared_since: None,
     };

@@ -13,10 +13,11 @@ struct Room {
     tabs: [Tab; 2],
     /// The node's end of each tab's transport, and the tab's.
     links: [(FaceId, FaceId); 2],
-    /// What each tab's watcher got as data.
-    samples: [Vec<Vec<u8>>; 2],
+    /// Data that each tab got, by the number of its watch.
+    watched: [BTreeMap<u32, Vec<Vec<u8>>>; 2],
     events: [Vec<String>; 2],
-    commands: Vec<String>,
+    /// Which tab sent a command, and its verb.
+    commands: Vec<(usize, String)>,
 }
 
 impl Room {
@@ -37,8 +38,9 @@ impl Room {
         let mut config = config();
         config.root = "/room/a".to_owned();
         let mut tabs = [3, 4].map(|seed| {
-            config.seed = seed;
-            Tab::new(&config).unwrap()
+            let mut tab = Tab::new(WALL, seed);
+            assert_eq!(tab.watch(now, &config).unwrap(), 0);
+            tab
         });
         let links = tabs.each_mut().map(|tab| {
             let end = node.add_face(FaceConfig {
@@ -58,7 +60,7 @@ impl Room {
             management,
             tabs,
             links,
-            samples: [vec![], vec![]],
+            watched: [const { BTreeMap::new() }; 2],
             events: [vec![], vec![]],
             commands: vec![],
         }
@@ -82,13 +84,17 @@ impl Room {
         for at in 0..2 {
             for (kind, fields) in records(&self.tabs[at].drain()) {
                 has_moved = true;
-                match (kind, fields.first()) {
-                    (1, _) => {
+                match kind {
+                    1 => {
                         let frame = Bytes::copy_from_slice(&fields[4..]);
                         self.node.handle_frame(self.now, self.links[at].0, frame);
                     }
-                    (2, Some(2)) => self.samples[at].push(read_frame(&fields).payload),
-                    (4, _) => self.events[at].push(String::from_utf8(fields).unwrap()),
+                    2 => {
+                        let (watch, frame) = fields.split_first_chunk().unwrap();
+                        let samples = self.watched[at].entry(u32::from_le_bytes(*watch));
+                        samples.or_default().push(read_frame(frame).payload);
+                    }
+                    4 => self.events[at].push(String::from_utf8(fields).unwrap()),
                     _ => {}
                 }
             }
@@ -113,11 +119,15 @@ impl Room {
             return;
         };
         let verb = command.name().prefix(4).to_string();
-        self.commands.push(verb);
+        let registers = verb.ends_with("/register");
+        let tab = self.links.iter().position(|(end, _)| *end == from);
+        self.commands.push((tab.unwrap(), verb));
         let parameters = Bytes::copy_from_slice(command.name().get(4).unwrap().value);
         let parameters = ControlParameters::decode(&parameters).unwrap();
         let prefix = parameters.name.clone().unwrap();
-        self.node.forwarder.add_route(prefix, from, 0).unwrap();
+        if registers {
+            self.node.forwarder.add_route(prefix, from, 0).unwrap();
+        }
         let response = ControlResponse {
             code: 200,
             text: "OK".to_owned(),
@@ -135,9 +145,13 @@ fn publication() -> PublicationConfig {
     PublicationConfig {
         name: "/room/a".to_owned(),
         secret: "0b".repeat(32),
-        stream: "notes".to_owned(),
-        samples_per_second: 10,
-        sample_size: 20,
+        ticket: None,
+        streams: vec![],
+        data: vec![DataStream {
+            name: "notes".to_owned(),
+            samples_per_second: 10,
+            sample_size: 20,
+        }],
     }
 }
 
@@ -152,7 +166,9 @@ fn what_one_tab_publishes_another_reads() {
         let mut room = Room::new(is_local);
         let number = room.tabs[0].publish(room.now, &publication()).unwrap();
         room.run_for(Duration::from_secs(7));
-        assert_eq!(room.commands, [verb]);
+        // The second one refreshes the first after 4 s.
+        let command = (0, verb.to_owned());
+        assert_eq!(room.commands, [command.clone(), command]);
         let registered = |event: &String| event.contains(r#""state":"registered""#);
         assert!(room.events[0].iter().any(registered), "{:?}", room.events);
         let sent: Vec<Vec<u8>> = (0..30).map(|number| vec![number; 20]).collect();
@@ -160,13 +176,13 @@ fn what_one_tab_publishes_another_reads() {
         for sample in &sent {
             room.tabs[0].send(room.now, number, sample.clone()).unwrap();
             room.run_for(Duration::from_millis(100));
-            let there = room.samples[1].len();
+            let there = room.watched[1].get(&0).map_or(0, Vec::len);
             assert!(there >= usize::from(sample[0]).saturating_sub(2), "{there}");
         }
         room.run_for(Duration::from_millis(500));
-        assert_eq!(room.samples[1], sent, "{is_local}");
+        assert_eq!(room.watched[1][&0], sent, "{is_local}");
         // The tab reads what it publishes itself, too.
-        assert_eq!(room.samples[0], sent, "{is_local}");
+        assert_eq!(room.watched[0][&0], sent, "{is_local}");
     }
 }
 
@@ -182,7 +198,7 @@ fn a_second_publisher_of_a_name_is_refused_while_the_first_one_lives() {
     };
     room.tabs[1].publish(room.now, &second).unwrap();
     room.run_for(Duration::from_secs(5));
-    assert_eq!(room.commands.len(), 1);
+    assert!(room.commands.iter().all(|(tab, _)| *tab == 0));
     let taken = |event: &&String| event.contains("it is published already (key /room/a/KEY/");
     assert_eq!(
         room.events[1].iter().filter(taken).count(),
@@ -194,9 +210,13 @@ fn a_second_publisher_of_a_name_is_refused_while_the_first_one_lives() {
     let (end, own) = room.links[0];
     room.tabs[0].face_down(room.now, own);
     room.node.remove_face(room.now, end);
+    room.commands.clear();
     room.tabs[1].publish(room.now, &second).unwrap();
     room.run_for(Duration::from_secs(1));
-    assert_eq!(room.commands.len(), 2);
+    assert_eq!(
+        room.commands,
+        [(1, "/localhop/nfd/rib/register".to_owned())]
+    );
 }
 
 /// A node that restarted has forgotten the name: it is registered again over the next transport.
@@ -220,7 +240,7 @@ fn a_name_is_registered_again_over_the_next_transport() {
 
 #[test]
 fn what_cannot_be_published_is_refused() {
-    let mut tab = Tab::new(&config()).unwrap();
+    let mut tab = Tab::new(WALL, 3);
     let now = Instant::from_nanos(1);
     let mut publish = |change: &dyn Fn(&mut PublicationConfig)| {
         let mut config = publication();
@@ -231,16 +251,88 @@ fn what_cannot_be_published_is_refused() {
     assert!(refused.contains("64 hexadecimal"), "{refused}");
     let refused = publish(&|config| config.name = "/a=%".to_owned()).unwrap_err();
     assert!(refused.contains("/a=%"), "{refused}");
-    let refused = publish(&|config| config.samples_per_second = 5_000).unwrap_err();
+    let refused = publish(&|config| config.data[0].samples_per_second = 5_000).unwrap_err();
     assert!(refused.contains("1000 a second"), "{refused}");
-    for number in 0..MAX_PUBLICATIONS {
-        let name = format!("/room/{number}");
-        assert_eq!(publish(&|config| config.name.clone_from(&name)), Ok(number));
-    }
+    let names = ["/room/0", "/room/1", "/room/2", "/room/3"];
+    let numbers = names.map(|name| publish(&|config| config.name = name.to_owned()).unwrap());
+    assert_eq!(numbers, [0, 1, 2, 3]);
     let refused = publish(&|_| ()).unwrap_err();
     assert!(refused.contains("four"), "{refused}");
     let refused = tab.send(now, 9, vec![1]).unwrap_err().to_string();
     assert!(refused.contains('9'), "{refused}");
     let refused = tab.send(now, 0, vec![0; 10 << 20]);
     assert!(refused.is_err());
+    // Without a neighbour nobody has to be told.
+    tab.unpublish(now, 2);
+    assert_eq!(tab.publish(now, &publication()).unwrap(), 4);
+}
+
+/// Both tabs publish and both watch both, in one tab each: each watch gets the samples of its own root alone, in order. A watch that
+/// ends gets nothing more, and the other one goes on; so with a name that is published no more.
+#[test]
+fn a_tab_watches_and_publishes_several_names() {
+    let mut room = Room::new(false);
+    let named = |name: &str, secret: &str| PublicationConfig {
+        name: name.to_owned(),
+        secret: secret.repeat(32),
+        ..publication()
+    };
+    let of = [named("/room/a", "0b"), named("/room/b", "0c")];
+    let watch_b = WatchConfig {
+        root: "/room/b".to_owned(),
+        ..config()
+    };
+    let mut numbers = [0, 0];
+    for at in 0..2 {
+        room.tabs[at].watch(room.now, &watch_b).unwrap();
+        numbers[at] = room.tabs[at].publish(room.now, &of[at]).unwrap();
+    }
+    room.run_for(Duration::from_secs(7));
+    let send = |room: &mut Room, range: core::ops::Range<u8>| {
+        for value in range {
+            for at in 0..2 {
+                let payload = vec![100 * at as u8 + value; 20];
+                (room.tabs[at])
+                    .send(room.now, numbers[at], payload)
+                    .unwrap();
+            }
+            room.run_for(Duration::from_millis(100));
+        }
+        room.run_for(Duration::from_millis(500));
+    };
+    send(&mut room, 0..20);
+    let sent = |at: u8| {
+        (0..20)
+            .map(|it| vec![100 * at + it; 20])
+            .collect::<Vec<_>>()
+    };
+    for of_tab in &room.watched {
+        assert_eq!(of_tab[&0], sent(0));
+        assert_eq!(of_tab[&1], sent(1));
+    }
+    let now = room.now;
+    room.tabs[0].unwatch(now, 0);
+    room.tabs[1].unpublish(now, numbers[1]);
+    room.run_for(Duration::from_millis(100));
+    let unregister = (1, "/localhop/nfd/rib/unregister".to_owned());
+    assert_eq!(room.commands.last(), Some(&unregister));
+    assert!(room.tabs[1].send(now, numbers[1], vec![1]).is_err());
+    assert_eq!(room.tabs[0].stats(now, 0), "null");
+    room.tabs[0].send(now, numbers[0], vec![99; 20]).unwrap();
+    room.run_for(Duration::from_millis(500));
+    assert_eq!(room.watched[0][&0].len(), 20);
+    assert_eq!(room.watched[1][&0].last().unwrap(), &vec![99; 20]);
+}
+
+#[test]
+fn watches_of_a_tab_are_bounded() {
+    let mut tab = Tab::new(WALL, 3);
+    let now = Instant::from_nanos(1);
+    let numbers: Vec<u32> = (0..16)
+        .map(|_| tab.watch(now, &config()).unwrap())
+        .collect();
+    let refused = tab.watch(now, &config()).unwrap_err().to_string();
+    assert!(refused.contains("sixteen"), "{refused}");
+    tab.unwatch(now, numbers[3]);
+    assert_eq!(tab.watch(now, &config()).unwrap(), 16);
 }

@@ -1,26 +1,29 @@
+use bytes::Bytes;
 use namecast_apps::management::{ControlParameters, ControlResponse};
+use namecast_forward::FaceId;
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Component, Data, Interest, LpPacket, Name, Nonce, Packet};
-use namecast_units::Duration;
+use namecast_units::Timestamp;
 
 use super::*;
+use crate::transports::Transport;
 
-const WALL_US: f64 = 1_790_000_000_000_000.0;
+const WALL: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
-fn config() -> LiveConfig {
+fn config() -> PublicationConfig {
     let rung = |name: &str, bitrate: u32| {
         format!(
             r#"{{"name":"{name}","bitrate":{bitrate},"width":640,"height":360,"rate":{{"num":30,"den":1}},"key_interval":30,"codec_string":"vp8"}}"#
         )
     };
     let json = format!(
-        r#"{{"name":"/cam","secret":"{}","ticket":"{}","streams":[{{"name":"video","kind":"video","codec":"vp8","rungs":[{},{}],"segment_size":1000,"parity_percent":20}}],"wall_at_zero_us":{WALL_US},"seed":7}}"#,
+        r#"{{"name":"/cam","secret":"{}","ticket":"{}","streams":[{{"name":"video","kind":"video","codec":"vp8","rungs":[{},{}],"segment_size":1000,"parity_percent":20}}]}}"#,
         "0b".repeat(32),
         "0c".repeat(32),
         rung("300k", 300_000),
         rung("1M", 1_000_000),
     );
-    LiveConfig::decode(&json).unwrap()
+    PublicationConfig::decode(&json).unwrap()
 }
 
 fn at(milliseconds: u64) -> Instant {
@@ -38,7 +41,7 @@ fn frame(rung: &str, position: u64, key: bool, captured_at: f64) -> LiveFrame {
 }
 
 /// Packets that the tab has for its transport, and its events.
-fn drained(tab: &mut LiveTab) -> (Vec<Packet>, Vec<String>) {
+fn drained(tab: &mut Tab) -> (Vec<Packet>, Vec<String>) {
     let batch = tab.drain();
     let (mut packets, mut events, mut rest) = (Vec::new(), Vec::new(), &batch[..]);
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
@@ -55,9 +58,10 @@ fn drained(tab: &mut LiveTab) -> (Vec<Packet>, Vec<String>) {
     (packets, events)
 }
 
-/// A tab whose challenge nobody answers, and its command to register the name.
-fn live() -> (LiveTab, FaceId, Interest) {
-    let mut tab = LiveTab::new(at(700), &config()).unwrap();
+/// A tab whose challenge nobody answers, and its command to register the name. Its only publication has number 0.
+fn live() -> (Tab, FaceId, Interest) {
+    let mut tab = Tab::new(WALL, 7);
+    assert_eq!(tab.publish(at(700), &config()).unwrap(), 0);
     let transport = Transport {
         description: "websocket",
         mtu: None,
@@ -74,7 +78,7 @@ fn live() -> (LiveTab, FaceId, Interest) {
     (tab, face, command)
 }
 
-fn only_interest(tab: &mut LiveTab) -> Interest {
+fn only_interest(tab: &mut Tab) -> Interest {
     let (packets, _) = drained(tab);
     let [Packet::Interest(interest)] = &packets[..] else {
         panic!("{packets:?}");
@@ -118,9 +122,9 @@ fn both_rungs_of_a_frame_are_published() {
     let (mut tab, face, _) = live();
     for rung in ["300k", "1M"] {
         let payload = vec![1; 200];
-        tab.publish_frame(at(1_040), &frame(rung, 0, true, 1_030.0), payload)
+        tab.publish_frame(at(1_040), 0, &frame(rung, 0, true, 1_030.0), payload)
             .unwrap();
-        let missing = tab.publish_frame(at(1_040), &frame("3M", 0, true, 0.0), vec![1]);
+        let missing = tab.publish_frame(at(1_040), 0, &frame("3M", 0, true, 0.0), vec![1]);
         assert!(missing.is_err());
     }
     for rung in ["300k", "1M"] {
@@ -138,7 +142,7 @@ fn both_rungs_of_a_frame_are_published() {
             "{rung}: {packets:?}"
         );
     }
-    let figures = tab.stats();
+    let figures = tab.publication_stats(0).unwrap();
     assert!(figures.contains(r#""frames":2"#), "{figures}");
     assert!(figures.contains(r#""interests":2"#), "{figures}");
 }
@@ -146,20 +150,54 @@ fn both_rungs_of_a_frame_are_published() {
 /// Of a key that follows from the secret alone, so that viewers know it again.
 #[test]
 fn the_key_is_that_of_the_secret() {
-    let (tab, ..) = live();
-    let digest = tab.key_digest();
+    let (mut tab, ..) = live();
+    let digest = tab.key_digest(0).unwrap();
     assert_eq!(digest.len(), 64);
-    assert_eq!(digest, LiveTab::new(at(9), &config()).unwrap().key_digest());
+    let mut other = Tab::new(WALL, 8);
+    let number = other.publish(at(9), &config()).unwrap();
+    assert_eq!(digest, other.key_digest(number).unwrap());
 }
 
 /// A frame from the past of a clock, or one that needs what was never published, changes nothing.
 #[test]
 fn what_cannot_be_published_is_refused() {
     let (mut tab, ..) = live();
-    let delta = tab.publish_frame(at(1_040), &frame("1M", 0, false, 0.0), vec![1]);
+    let delta = tab.publish_frame(at(1_040), 0, &frame("1M", 0, false, 0.0), vec![1]);
     assert!(delta.is_err());
     let mut config = config();
     config.ticket = Some("0c".to_owned());
-    let refused = LiveTab::new(at(1), &config).unwrap_err().to_string();
+    let refused = tab.publish(at(1_050), &config).unwrap_err().to_string();
     assert!(refused.contains("as it was printed"), "{refused}");
+}
+
+/// The path carries less: the tab publishes one rung from now on. Viewers learn that from a catalogue of another version, under a name
+/// that stays registered, by the same key.
+#[test]
+fn streams_are_replaced_while_the_name_stays() {
+    let (mut tab, face, command) = live();
+    tab.handle_frame(at(1_010), face, answer(&command, 200, "OK"));
+    drained(&mut tab);
+    let key = tab.key_digest(0).unwrap();
+    let mut streams = config().streams;
+    streams[0].rungs.truncate(1);
+    tab.set_streams(at(2_000), 0, streams).unwrap();
+    assert_eq!(tab.key_digest(0).unwrap(), key);
+    let payload = vec![1; 200];
+    tab.publish_frame(
+        at(2_010),
+        0,
+        &frame("300k", 0, true, 2_000.0),
+        payload.clone(),
+    )
+    .unwrap();
+    assert!(
+        tab.publish_frame(at(2_010), 0, &frame("1M", 0, true, 2_000.0), payload)
+            .is_err()
+    );
+    let (packets, events) = drained(&mut tab);
+    assert!(
+        packets.is_empty() && events.is_empty(),
+        "{packets:?} {events:?}"
+    );
+    assert!(tab.set_streams(at(2_020), 5, vec![]).is_err());
 }

@@ -6,10 +6,11 @@ use namecast_apps::object::{Server, ServerConfig};
 use namecast_forward::Config;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo};
+use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Timestamp};
 
 use super::*;
+use crate::config::{DataStream, PublicationConfig, WatchConfig};
 
 #[path = "publication_tests.rs"]
 mod publication;
@@ -36,6 +37,7 @@ struct World {
     /// The link's two ends, while it is up.
     link: Option<(FaceId, FaceId)>,
     tab: Tab,
+    watch: u32,
     frames: Vec<Seen>,
     discontinuities: usize,
     events: Vec<String>,
@@ -60,18 +62,16 @@ const TRANSPORT: Transport<'_> = Transport {
     is_local: false,
 };
 
-fn config() -> TabConfig {
-    TabConfig {
+fn config() -> WatchConfig {
+    WatchConfig {
         root: "/demo".to_owned(),
         key: None,
         remembered: None,
         rung: None,
         target_ms: 100.0,
-        wall_at_zero_us: WALL.as_micros() as f64,
         streams: Vec::new(),
         audio: false,
         controller: None,
-        seed: 3,
     }
 }
 
@@ -126,7 +126,7 @@ fn payload(position: u64) -> Vec<u8> {
 }
 
 impl World {
-    fn new(config: &TabConfig) -> Self {
+    fn new(config: &WatchConfig) -> Self {
         let mut node = Node::new(Config::default());
         let producer_face = node.add_face(FaceConfig::application("publisher")).unwrap();
         node.forwarder
@@ -139,8 +139,11 @@ impl World {
             .unwrap();
         let (signer, certificate) = identity();
         let files = Server::new(ServerConfig::new(prefix), Box::new(signer), certificate);
+        let now = Instant::from_nanos(1_000_000_000);
+        let mut tab = Tab::new(WALL, 3);
+        let watch = tab.watch(now, config).unwrap();
         Self {
-            now: Instant::from_nanos(1_000_000_000),
+            now,
             node,
             publisher: publisher(),
             producer_face,
@@ -149,7 +152,8 @@ impl World {
             to_tab: VecDeque::new(),
             to_node: VecDeque::new(),
             link: None,
-            tab: Tab::new(config).unwrap(),
+            tab,
+            watch,
             frames: Vec::new(),
             discontinuities: 0,
             events: Vec::new(),
@@ -268,12 +272,14 @@ impl World {
             match kind {
                 1 => self.take_transmit(&fields),
                 2 => {
+                    let fields = self.of_watch(&fields);
                     assert_eq!(fields[0], 0, "video");
-                    self.frames.push(read_frame(&fields));
+                    self.frames.push(read_frame(fields));
                 }
                 3 => self.discontinuities += 1,
                 4 => self.events.push(String::from_utf8(fields).unwrap()),
                 5 => {
+                    let fields = self.of_watch(&fields);
                     let (number, rest) = fields.split_first_chunk::<8>().unwrap();
                     let number = f64::from_le_bytes(*number);
                     self.fetched.push((number, rest[8..].to_vec()));
@@ -281,6 +287,13 @@ impl World {
                 other => panic!("record of kind {other}"),
             }
         }
+    }
+
+    /// Fields of a record after the number of the only watch.
+    fn of_watch<'a>(&self, fields: &'a [u8]) -> &'a [u8] {
+        let (watch, rest) = fields.split_first_chunk().unwrap();
+        assert_eq!(u32::from_le_bytes(*watch), self.watch);
+        rest
     }
 
     fn take_transmit(&mut self, fields: &[u8]) {
@@ -294,7 +307,7 @@ impl World {
     }
 
     fn stats(&self) -> serde_json::Value {
-        serde_json::from_str(&self.tab.stats(self.now)).unwrap()
+        serde_json::from_str(&self.tab.stats(self.now, self.watch)).unwrap()
     }
 
     /// Every frame is the one that was published at its position, and comes in order.
@@ -374,7 +387,7 @@ fn a_remembered_key_is_told_from_a_changed_one() {
         (digits(key.digest()), r#""memory":"known""#, true),
         ("00".repeat(32), r#""memory":"changed""#, false),
     ] {
-        let mut world = World::new(&TabConfig {
+        let mut world = World::new(&WatchConfig {
             remembered: Some(remembered),
             ..config()
         });
@@ -391,7 +404,7 @@ fn a_remembered_key_is_told_from_a_changed_one() {
 
 #[test]
 fn a_pinned_key_that_does_not_sign_shows_nothing() {
-    let mut world = World::new(&TabConfig {
+    let mut world = World::new(&WatchConfig {
         key: Some("00".repeat(32)),
         ..config()
     });
@@ -477,7 +490,7 @@ fn another_transport_takes_over() {
 fn after_a_decoder_error_the_next_frame_stands_alone() {
     let mut world = World::playing();
     let (before, gaps) = (world.frames.len(), world.discontinuities);
-    world.tab.decoder_error(world.now, StreamKind::Video);
+    (world.tab).decoder_error(world.now, world.watch, StreamKind::Video);
     world.run_for(Duration::from_millis(1_500));
     assert!(world.frames[before].key);
     assert_eq!(world.discontinuities, gaps + 1);
@@ -558,7 +571,7 @@ fn the_figures_are_named_as_the_page_reads_them() {
 #[test]
 fn objects_under_the_name_are_fetched_and_no_others() {
     let mut world = World::new(&config());
-    let early = world.tab.fetch(world.now, 1, "/demo/hls/seq=7");
+    let early = (world.tab).fetch(world.now, world.watch, 1, "/demo/hls/seq=7");
     assert!(early.unwrap_err().to_string().contains("nobody is known"));
     world.connect();
     world.run_for(Duration::from_secs(1));
@@ -569,7 +582,7 @@ fn objects_under_the_name_are_fetched_and_no_others() {
         .put(name, segment.clone().into(), world.wall())
         .unwrap();
     let fetch = |world: &mut World, number, uri| {
-        let fetched = world.tab.fetch(world.now, number, uri);
+        let fetched = world.tab.fetch(world.now, world.watch, number, uri);
         fetched.map_err(|error| error.to_string())
     };
     for (uri, why) in [

@@ -1,13 +1,12 @@
 //! What every tab has: a node, and transports that lead to others.
 
-use namecast_apps::Now;
 use namecast_apps::management::Addressee;
 use namecast_apps::registration::Neighbour;
 use namecast_forward::{
     AddFaceError, AddRouteError, Config, ContentStoreConfig, FaceConfig, FaceId, Node, PitConfig,
     Scope,
 };
-use namecast_units::{ByteSize, Instant, Timestamp};
+use namecast_units::{ByteSize, Instant};
 
 /// Transports at a time: one that is used and one that takes over, with some margin.
 pub(crate) const MAX_TRANSPORTS: usize = 7;
@@ -63,14 +62,6 @@ pub(crate) fn node(seed: u32, max_faces: usize, content_store: ByteSize) -> Node
         content_store: ContentStoreConfig::with_capacity(content_store),
         ..Config::default()
     })
-}
-
-/// Both clocks.
-pub(crate) fn both(wall_at_zero: Timestamp, now: Instant) -> Now {
-    Now {
-        monotonic: now,
-        wall: wall_at_zero + now.since(Instant::ZERO),
-    }
 }
 
 /// The transports that are up, the newest last: where names are registered.

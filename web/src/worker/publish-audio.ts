@@ -1,5 +1,5 @@
 import { CaptureClock } from "./capture-clock.ts";
-import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./publish-port.ts";
+import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./tab.ts";
 
 /** What the sound needs of the rest. */
 export interface AudioHost {

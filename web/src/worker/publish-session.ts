@@ -4,10 +4,10 @@ import { streamOf } from "./captured.ts";
 import type { Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LiveAudio } from "./publish-audio.ts";
-import { loadLive, type LiveCounters, type LiveFrame, type LivePort, type StreamDescription } from "./publish-port.ts";
 import { LiveVideo } from "./publish-video.ts";
 import { Pump } from "./pump.ts";
 import type { RegistrationEvent, TabRecord } from "./records.ts";
+import { loadTab, type LiveFrame, type PublicationConfig, type PublicationCounters, type StreamDescription, type Tab } from "./tab.ts";
 import { Uplink } from "./uplink.ts";
 
 /** How often the page gets figures, in milliseconds. */
@@ -17,7 +17,7 @@ const LOOK_INTERVAL = 200;
 /** How long the first picture or sound may take, in milliseconds: people may be asked for their leave. */
 const FIRST_LIMIT = 10_000;
 
-const NOTHING: LiveCounters = { interests: 0, answered_at_once: 0, bytes_out: 0 };
+const NOTHING: PublicationCounters = { interests: 0, answered_at_once: 0, bytes_out: 0 };
 
 /** What is captured, and the first piece of it. */
 interface Source<T> {
@@ -30,27 +30,29 @@ export class LiveSession {
   readonly #report: (report: LiveReport) => void;
   readonly #start: LiveStart;
   readonly #links: Links;
-  readonly #make: Awaited<ReturnType<typeof loadLive>>;
+  readonly #tab: Tab;
+  readonly #pump: Pump;
+  /** Number of what is published. */
+  #publication: number | undefined;
   #uplink: Uplink | undefined;
   #video: LiveVideo | undefined;
   #audio: LiveAudio | undefined;
-  #core: LivePort | undefined;
-  #pump: Pump | undefined;
-  /** The transport that is up, and the node at its other end. */
-  #link: { link: Link; node: NodeInfo } | undefined;
+  /** The transport that is up. */
+  #link: Link | undefined;
   #face: number | undefined;
   #waits = -1;
   /** How many of the best qualities are left out. */
   #level = 0;
   /** Counters of the core when the path to the node was looked at. */
-  #looked: LiveCounters = NOTHING;
+  #looked = NOTHING;
   #figuresAt = performance.now();
   #figured = NOTHING;
 
-  private constructor(start: LiveStart, report: (report: LiveReport) => void, make: Awaited<ReturnType<typeof loadLive>>) {
+  private constructor(start: LiveStart, report: (report: LiveReport) => void, tab: Tab) {
     this.#start = start;
     this.#report = report;
-    this.#make = make;
+    this.#tab = tab;
+    this.#pump = new Pump(tab, (record) => this.#handleRecord(record));
     this.#links = new Links(
       {
         fetchNode: () => fetchNode(start.base),
@@ -69,11 +71,11 @@ export class LiveSession {
    * @throws Error if it cannot be encoded or published.
    */
   static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<void> {
-    const [make, video, audio] = await Promise.all([loadLive(), open(start.video?.frames, "picture"), open(start.audio, "sound")]);
-    const session = new LiveSession(start, report, make);
+    const [core, video, audio] = await Promise.all([loadTab(), open(start.video?.frames, "picture"), open(start.audio, "sound")]);
+    const session = new LiveSession(start, report, core.make());
     const host = {
       publish: (frame: LiveFrame, payload: Uint8Array) => session.#publish(frame, payload),
-      isBehind: () => session.#link?.link.isBehind() === true,
+      isBehind: () => session.#link?.isBehind() === true,
       failed: (text: string) => report({ type: "failed", text }),
     };
     session.#video = video && (await LiveVideo.make(host, video.first, start.video?.rate ?? 30));
@@ -85,7 +87,6 @@ export class LiveSession {
 
   #begin(): void {
     this.#publishStreams();
-    this.#report({ type: "key", digest: this.#core?.keyDigest() ?? "" });
     void this.#links.connect();
     setInterval(() => void this.#links.watch(), 1_000);
     this.#uplink = this.#video && new Uplink(this.#video.levels);
@@ -96,32 +97,28 @@ export class LiveSession {
   /** Describes what is encoded now to those who watch: who watched before joins it, as after this tab was loaded anew. */
   #publishStreams(): void {
     const streams = [this.#video?.description, this.#audio?.description].filter((stream): stream is StreamDescription => stream !== undefined);
-    const { name, secret, ticket } = this.#start;
-    const seed = crypto.getRandomValues(new Uint32Array(1))[0] ?? 0;
-    const config = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams, wall_at_zero_us: performance.timeOrigin * 1_000, seed };
-    this.#pump?.close();
-    this.#core?.free();
-    this.#core = this.#make(config, performance.now());
-    [this.#looked, this.#figured] = [NOTHING, NOTHING];
-    this.#pump = new Pump(this.#core, (record) => this.#handleRecord(record));
-    this.#faceUp();
+    const now = performance.now();
+    if (this.#publication === undefined) {
+      const { name, secret, ticket } = this.#start;
+      const config: PublicationConfig = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams };
+      this.#publication = this.#tab.publish(JSON.stringify(config), now);
+      this.#report({ type: "key", digest: this.#tab.keyDigest(this.#publication) });
+    } else {
+      this.#tab.setStreams(this.#publication, JSON.stringify(streams), now);
+    }
+    // The core counts anew.
+    this.#looked = this.#figured = this.#counters();
     this.#pump.run();
-  }
-
-  /** Gives the core the transport that is up, if one is. */
-  #faceUp(): void {
-    const { link, node } = this.#link ?? {};
-    this.#face = link && this.#core?.faceUp(link.transport, link.mtu, node?.local === true, performance.now());
   }
 
   /** Sends less while the path to the node does not carry what those who watch request. */
   #look(): void {
-    if (this.#face === undefined || this.#core === undefined) {
+    if (this.#face === undefined) {
       return;
     }
     const now = performance.now();
-    this.#waits = this.#core.probe(now);
-    this.#pump?.soon();
+    this.#waits = this.#tab.probe(now);
+    this.#pump.soon();
     const [counters, before] = [this.#counters(), this.#looked];
     this.#looked = counters;
     const sample = { waits: this.#waits, interests: counters.interests - before.interests, late: counters.answered_at_once - before.answered_at_once };
@@ -133,35 +130,37 @@ export class LiveSession {
     }
   }
 
-  #counters(): LiveCounters {
-    return this.#core === undefined ? NOTHING : (JSON.parse(this.#core.stats()) as LiveCounters);
+  #counters(): PublicationCounters {
+    return this.#publication === undefined ? NOTHING : (JSON.parse(this.#tab.publicationStats(this.#publication)) as PublicationCounters);
   }
 
   #publish(frame: LiveFrame, payload: Uint8Array): void {
-    this.#core?.publishFrame(JSON.stringify(frame), payload, performance.now());
-    this.#pump?.soon();
+    if (this.#publication !== undefined) {
+      this.#tab.publishFrame(this.#publication, JSON.stringify(frame), payload, performance.now());
+      this.#pump.soon();
+    }
   }
 
   #linkUp(link: Link, node: NodeInfo): void {
-    this.#link = { link, node };
-    this.#faceUp();
-    this.#pump?.soon();
+    this.#link = link;
+    this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
+    this.#pump.soon();
   }
 
   #linkDown(reason: string): void {
     this.#link = undefined;
     if (this.#face !== undefined) {
-      this.#core?.faceDown(this.#face, performance.now());
+      this.#tab.faceDown(this.#face, performance.now());
       this.#face = undefined;
     }
     this.#report({ type: "connection", live: false, text: `The connection is gone (${reason}). Connecting again…` });
-    this.#pump?.soon();
+    this.#pump.soon();
   }
 
   #handleFrame(octets: Uint8Array): void {
     if (this.#face !== undefined) {
-      this.#core?.handleFrame(this.#face, octets, performance.now());
-      this.#pump?.soon();
+      this.#tab.handleFrame(this.#face, octets, performance.now());
+      this.#pump.soon();
     }
   }
 

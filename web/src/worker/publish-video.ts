@@ -3,7 +3,7 @@ import { AnnexB } from "./annex-b.ts";
 import { CaptureClock } from "./capture-clock.ts";
 import { message } from "./link.ts";
 import { qualities, type Quality } from "./publish-ladder.ts";
-import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./publish-port.ts";
+import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./tab.ts";
 
 /** What the picture needs of the rest. */
 export interface VideoHost {

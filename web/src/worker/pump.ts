@@ -1,5 +1,5 @@
-import type { CorePort } from "./core-port.ts";
 import { readRecords, type TabRecord } from "./records.ts";
+import type { Tab } from "./tab.ts";
 
 /** Longest sleep: the core is polled for what it needs at least this often, in milliseconds. */
 const LONGEST_SLEEP = 1_000;
@@ -8,7 +8,7 @@ const SHORTEST_SLEEP = 4;
 
 /** Calls a core when something is due, and takes what it wants done. */
 export class Pump {
-  readonly #core: CorePort;
+  readonly #core: Tab;
   readonly #take: (record: TabRecord) => void;
   readonly #woke: (late: number) => void;
   #isWanted = false;
@@ -17,7 +17,7 @@ export class Pump {
   #timerAt = Infinity;
 
   /** @param woke is called when the timer fires, with the time by which it was late, in milliseconds */
-  constructor(core: CorePort, take: (record: TabRecord) => void, woke: (late: number) => void = () => undefined) {
+  constructor(core: Tab, take: (record: TabRecord) => void, woke: (late: number) => void = () => undefined) {
     this.#core = core;
     this.#take = take;
     this.#woke = woke;

@@ -16,6 +16,7 @@ export interface FrameStages {
 /** One encoded video frame or audio packet, whole and verified. */
 export interface FrameRecord {
   kind: "frame";
+  watch: number;
   stream: Stream;
   rung: string;
   position: number;
@@ -39,20 +40,22 @@ export interface FrameRecord {
 /** The next frame of the stream does not follow the one before. */
 export interface DiscontinuityRecord {
   kind: "discontinuity";
+  watch: number;
   stream: Stream;
   /** Whether playback is somewhere else from now on: what was given before and not shown yet must not be shown any more. */
   jump: boolean;
 }
 
-/** Something rare, as JSON. */
+/** Something rare, as JSON, with the number of its watch or publication. */
 export interface EventRecord {
   kind: "event";
-  event: TabEvent;
+  event: TabEvent & { watch?: number; publication?: number };
 }
 
 /** An object that was fetched by name, verified. */
 export interface FetchedRecord {
   kind: "fetched";
+  watch: number;
   number: number;
   /** How long it was waited for, and how long its Data flowed, in milliseconds. */
   waited: number;
@@ -178,17 +181,18 @@ function readRecord(cursor: Cursor): TabRecord {
     case FRAME:
       return readFrame(cursor);
     case DISCONTINUITY:
-      return { kind: "discontinuity", stream: streamOf(cursor.u8()), jump: cursor.u8() === 1 };
+      return { kind: "discontinuity", watch: cursor.u32(), stream: streamOf(cursor.u8()), jump: cursor.u8() === 1 };
     case EVENT:
-      return { kind: "event", event: JSON.parse(TEXT.decode(cursor.rest())) as TabEvent };
+      return { kind: "event", event: JSON.parse(TEXT.decode(cursor.rest())) as EventRecord["event"] };
     case FETCHED:
-      return { kind: "fetched", number: cursor.f64(), waited: cursor.f32(), flowed: cursor.f32(), octets: cursor.rest() };
+      return { kind: "fetched", watch: cursor.u32(), number: cursor.f64(), waited: cursor.f32(), flowed: cursor.f32(), octets: cursor.rest() };
     default:
       throw new RangeError(`record of unknown kind ${kind}`);
   }
 }
 
 function readFrame(cursor: Cursor): FrameRecord {
+  const watch = cursor.u32();
   const stream = streamOf(cursor.u8());
   const flags = cursor.u8();
   const rung = TEXT.decode(cursor.take(cursor.u8()));
@@ -202,7 +206,7 @@ function readFrame(cursor: Cursor): FrameRecord {
     reassembly: cursor.f32(),
   };
   const [key, decodeOnly, catchingUp] = [KEY, DECODE_ONLY, CATCHING_UP].map((flag) => (flags & flag) !== 0) as [boolean, boolean, boolean];
-  return { kind: "frame", stream, key, decodeOnly, catchingUp, rung, position, capturedAt, dueAt, stages, payload: cursor.rest() };
+  return { kind: "frame", watch, stream, key, decodeOnly, catchingUp, rung, position, capturedAt, dueAt, stages, payload: cursor.rest() };
 }
 
 function streamOf(number: number): Stream {

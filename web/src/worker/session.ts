@@ -16,7 +16,7 @@ import { Pump } from "./pump.ts";
 import type { Catalogue, DiscontinuityRecord, FrameRecord, RegistrationEvent, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
 import { Travel } from "./travel.ts";
 import type { Screen } from "./screen.ts";
-import { STREAM_NUMBER, type Core, type PublicationConfig, type TabConfig, type TabPort } from "./tab-port.ts";
+import { STREAM_NUMBER, type Core, type PublicationConfig, type Tab, type WatchConfig } from "./tab.ts";
 import { Video } from "./video.ts";
 
 type Start = Extract<Command, { type: "start" }>;
@@ -65,7 +65,9 @@ export class Session {
   readonly #report: (report: Report) => void;
   readonly #start: Start;
   readonly #core: Core;
-  readonly #tab: TabPort;
+  readonly #tab: Tab;
+  /** Number of the watch. */
+  readonly #watch: number;
   readonly #pump: Pump;
   readonly #links: Links;
   readonly #video: Video;
@@ -124,7 +126,8 @@ export class Session {
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(known, start.options.key !== undefined);
-    this.#tab = core.make(this.#tabConfig(start.options, node, known));
+    this.#tab = core.make();
+    this.#watch = this.#tab.watch(JSON.stringify(this.#watchConfig(start.options, node, known)), performance.now());
     this.#pump = new Pump(
       this.#tab,
       (record) => this.#handleRecord(record),
@@ -231,7 +234,7 @@ export class Session {
         this.#fetch(command.number, command.name);
         break;
       case "giveUp":
-        this.#tab.giveUp(command.number);
+        this.#tab.giveUp(this.#watch, command.number);
         break;
       case "fault":
         this.#fault(command.fault);
@@ -240,7 +243,7 @@ export class Session {
     this.#pump.soon();
   }
 
-  #tabConfig(options: Options, node: NodeInfo, known: KnownKey | undefined): TabConfig {
+  #watchConfig(options: Options, node: NodeInfo, known: KnownKey | undefined): WatchConfig {
     const key = options.key ?? (options.name === undefined || options.name === node.name ? node.key : undefined);
     return {
       root: this.#name,
@@ -249,10 +252,8 @@ export class Session {
       ...(options.rung === undefined ? {} : { rung: options.rung }),
       ...(options.streams === undefined ? {} : { streams: options.streams }),
       target_ms: this.#target,
-      wall_at_zero_us: performance.timeOrigin * 1_000,
       audio: false,
       ...(options.controller === undefined ? {} : { controller: options.controller }),
-      seed: crypto.getRandomValues(new Uint32Array(1))[0] ?? 0,
     };
   }
 
@@ -264,7 +265,7 @@ export class Session {
     this.#playout.restart(now);
     if (isSeen && !this.#travel.live) {
       // What was passed over meanwhile is needed to decode the next picture.
-      this.#tab.decoderError(STREAM_NUMBER.video, now);
+      this.#tab.decoderError(this.#watch, STREAM_NUMBER.video, now);
     }
     this.#chooseStreams();
     this.#summarise();
@@ -273,14 +274,14 @@ export class Session {
   /** Requests what is seen and heard. In the past all is requested, as playback would start again with each change. */
   #chooseStreams(): void {
     const { live } = this.#travel;
-    this.#tab.setWanted(this.#isSeen || !live, this.#hasSound || !live, performance.now());
+    this.#tab.setWanted(this.#watch, this.#isSeen || !live, this.#hasSound || !live, performance.now());
   }
 
   #publish(publishes: Publishes | undefined): void {
     if (publishes === undefined || this.#publication !== undefined) {
       return;
     }
-    const config: PublicationConfig = { ...publishes, stream: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE };
+    const config: PublicationConfig = { ...publishes, data: [{ name: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE }] };
     try {
       this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
     } catch (error) {
@@ -301,7 +302,7 @@ export class Session {
 
   #fetch(number: number, name: string): void {
     try {
-      this.#tab.fetch(number, name, performance.now());
+      this.#tab.fetch(this.#watch, number, name, performance.now());
     } catch (error) {
       this.#report({ type: "unfetched", number, why: message(error) });
     }
@@ -322,10 +323,10 @@ export class Session {
     const number = STREAM_NUMBER[stream];
     return {
       rung: (name: string) => this.#rung(stream, name),
-      decoded: (position: number, took: number) => this.#tab.decoded(number, position, took, performance.now()),
+      decoded: (position: number, took: number) => this.#tab.decoded(this.#watch, number, position, took, performance.now()),
       ready: (late: number) => this.#handleReady(stream, late),
       rendered: (position: number) => {
-        this.#tab.rendered(number, position, performance.now());
+        this.#tab.rendered(this.#watch, number, position, performance.now());
         if (stream === "video" && this.#firstFrame === null) {
           // Decoder, page and core are slow while they start.
           this.#playout.restart(performance.now());
@@ -335,7 +336,7 @@ export class Session {
       },
       decoderLost: (reason: string) => {
         this.#step(`The ${stream} decoder failed and was replaced: ${reason}`);
-        this.#tab.decoderError(number, performance.now());
+        this.#tab.decoderError(this.#watch, number, performance.now());
         this.#pump.soon();
       },
       unsupported: (codec: string) => this.#fact(stream === "video" ? { videoCodec: codec } : { audioCodec: codec }),
@@ -409,7 +410,7 @@ export class Session {
     const rung = isLow ? "lowest" : this.#wish;
     if (rung !== this.#rungInUse) {
       this.#rungInUse = rung;
-      this.#tab.setRung(rung, performance.now());
+      this.#tab.setRung(this.#watch, rung, performance.now());
     }
   }
 
@@ -469,7 +470,7 @@ export class Session {
   }
 
   #handleSample({ position, capturedAt, payload }: FrameRecord, dueAt: number): void {
-    this.#tab.rendered(STREAM_NUMBER.data, position, performance.now());
+    this.#tab.rendered(this.#watch, STREAM_NUMBER.data, position, performance.now());
     if (this.#catalogue?.streams.find(({ kind }) => kind === "data")?.codec === CAPTIONS) {
       const text = new TextDecoder().decode(payload);
       setTimeout(() => this.#report({ type: "caption", text }), dueAt - performance.now());
@@ -530,7 +531,7 @@ export class Session {
 
   #seek(number: number, to: number | null): void {
     this.#travel.answers = number;
-    this.#tab.seek(to ?? Infinity, performance.now());
+    this.#tab.seek(this.#watch, to ?? Infinity, performance.now());
     this.#pump.run();
     this.#summarise();
   }
@@ -546,7 +547,7 @@ export class Session {
 
   #setTarget(target: number): void {
     const now = performance.now();
-    this.#tab.setTarget(target, now);
+    this.#tab.setTarget(this.#watch, target, now);
     this.#target = target;
     const before = this.#playout.current;
     this.#playout.choose(target);
@@ -616,7 +617,7 @@ export class Session {
   }
 
   #summarise(): void {
-    this.#figures = JSON.parse(this.#tab.stats(performance.now())) as CoreFigures;
+    this.#figures = JSON.parse(this.#tab.stats(this.#watch, performance.now())) as CoreFigures;
     if (this.#firstFrame !== null) {
       this.#recent.push(this.#figures);
       this.#recent.splice(0, Math.max(0, this.#recent.length - RECENT));

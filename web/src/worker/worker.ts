@@ -1,8 +1,8 @@
-import { loadTab } from "#tab";
 import type { Command, Report } from "../shared/messages.ts";
 import { message } from "./link.ts";
 import { openScreen, type Screen } from "./screen.ts";
 import { Session } from "./session.ts";
+import { loadTab } from "./tab.ts";
 
 /** This file's own thread, as TypeScript's library for it does not name it. */
 const thread = self as unknown as DedicatedWorkerGlobalScope;

@@ -1,17 +1,20 @@
-import { element } from "../page/elements.ts";
+import { element, setText } from "../page/elements.ts";
 import { showNotice } from "./notices.ts";
 import { ownSecret } from "../page/own-key.ts";
+import { translatePage } from "../page/translate.ts";
 import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
 import { browserStore } from "../player/known-keys.ts";
 import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
-import { fetchViewers } from "../shared/node.ts";
+import { sharedAddress } from "../page/share.ts";
+import { fetchNode, fetchViewers } from "../shared/node.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
 import { Level } from "./level.ts";
 import { Recording } from "./recording.ts";
 import { ticketOf } from "./ticket.ts";
+import { t } from "../shared/language.ts";
 
 /** Name to go live as where the address has none. */
 const DEFAULT_NAME = "/live";
@@ -70,7 +73,7 @@ class Live {
     element("sources").addEventListener("change", () => void this.#preview());
     element("sources").addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", () => location.reload());
-    notice(missing());
+    void translatePage().then(() => notice(missing()));
     window.namecastLive = this.#handle();
   }
 
@@ -108,7 +111,7 @@ class Live {
     element<HTMLVideoElement>("preview").srcObject = stream;
     this.#level.follow(stream);
     this.#showSwitches();
-    hint(picture === undefined ? "Sound alone." : "");
+    hint(picture === undefined ? t("Sound alone.") : "");
     await listDevices(stream);
     return true;
   }
@@ -121,7 +124,7 @@ class Live {
     }
     const unclaim = await claim(this.#name);
     if (unclaim === undefined) {
-      this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
+      this.#fail(t("Another tab of this browser is live as {name}. End it there, or go on there.", { name: this.#name }));
       return;
     }
     const [microphone] = this.#tracks("sound");
@@ -147,7 +150,7 @@ class Live {
     const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<LiveReport>) => this.#hear(event.data);
-    worker.onerror = (event) => this.#fail(`This page cannot go live: ${event.message || "its worker did not start"}`);
+    worker.onerror = (event) => this.#fail(t("This page cannot go live: {cause}", { cause: event.message || t("its worker did not start") }));
     const transfer = [start.video?.frames, start.audio].filter((each) => each !== undefined);
     worker.postMessage(start, transfer);
   }
@@ -164,7 +167,7 @@ class Live {
   #hear(report: LiveReport): void {
     switch (report.type) {
       case "key":
-        this.#share(report.digest);
+        void this.#share(report.digest);
         break;
       case "connection":
         this.#enter(report.live ? "live" : "connecting");
@@ -194,10 +197,12 @@ class Live {
     this.#release();
     this.#unclaim();
     element("share").hidden = true;
+    element("share-picture").hidden = true;
+    setText(element("share-hint"), t("It is here once you are live."));
     element("share-hint").hidden = false;
     element("sent").hidden = true;
     element("sent-none").hidden = false;
-    hint("Choose a camera or a screen, then go live.");
+    hint(t("Choose a camera or a screen, then go live."));
     this.#enter("not live");
   }
 
@@ -237,7 +242,7 @@ class Live {
   #enter(state: State): void {
     this.#state = state;
     const pill = element("state");
-    pill.textContent = state;
+    pill.textContent = t(state);
     pill.dataset["look"] = state === "not live" ? "idle" : state === "live" ? "live" : "wait";
     const isOff = state === "not live";
     element("go").hidden = !isOff;
@@ -248,25 +253,33 @@ class Live {
     }
   }
 
-  #share(digest: string): void {
-    const url = new URL("./", location.href);
+  async #share(digest: string): Promise<void> {
+    const address = await sharedAddress(location.href, () => fetchNode(location.href));
     // Names are written as they are: a slash needs no escape in a query.
-    this.#link = `${url.href}?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    const query = `?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    this.#link = new URL(query, address ?? new URL("./", location.href)).href;
     element<HTMLInputElement>("link").value = this.#link;
     element("share").hidden = false;
-    element("share-hint").hidden = true;
+    const hint = element("share-hint");
+    hint.textContent = t("This link opens on this machine only: start the node with --listen for others.");
+    hint.hidden = address !== undefined;
+    if (address !== undefined) {
+      const { drawCode } = await import("../page/qr.ts");
+      drawCode(element("share-picture"), this.#link);
+      element("share-picture").hidden = false;
+    }
   }
 
   async #copy(): Promise<void> {
     const button = element("copy");
     try {
       await navigator.clipboard.writeText(this.#link);
-      button.textContent = "Copied";
+      button.textContent = t("Copied");
     } catch {
       element<HTMLInputElement>("link").select();
-      button.textContent = "Press Ctrl+C";
+      button.textContent = t("Press Ctrl+C");
     }
-    setTimeout(() => (button.textContent = "Copy"), 2_000);
+    setTimeout(() => (button.textContent = t("Copy")), 2_000);
   }
 }
 
@@ -297,17 +310,17 @@ async function listDevices(stream: MediaStream): Promise<void> {
 }
 
 function showFigures({ qualities, sound, sent, dropped }: LiveFigures, viewers: number | undefined): void {
-  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${rateText(bitrate)}, ${rate.toFixed(0)} a second`]);
+  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [t("Picture {width} × {height}", { width, height }), t("{bitrate}, {rate} a second", { bitrate: rateText(bitrate), rate: rate.toFixed(0) })]);
   if (sound !== null) {
-    rows.push(["Sound", rateText(sound)]);
+    rows.push([t("Sound"), rateText(sound)]);
   }
-  rows.push(["To those who watch", sent > UNWATCHED ? rateText(sent) : "nobody watches now"]);
+  rows.push([t("To those who watch"), sent > UNWATCHED ? rateText(sent) : t("nobody watches now")]);
   if (viewers !== undefined && viewers > 0) {
-    rows.push(["Viewers", `at least ${viewers}`]);
+    rows.push([t("Viewers"), t("at least {viewers}", { viewers })]);
   }
   const left = dropped.encoder + dropped.network;
   if (left > 0) {
-    rows.push(["Pictures left out", `${left}: this ${dropped.encoder >= dropped.network ? "computer" : "connection"} is too slow`]);
+    rows.push([t("Pictures left out"), dropped.encoder >= dropped.network ? t("{count}: this computer is too slow", { count: left }) : t("{count}: this connection is too slow", { count: left })]);
   }
   const list = element("sent");
   list.replaceChildren(
@@ -324,7 +337,7 @@ function showFigures({ qualities, sound, sent, dropped }: LiveFigures, viewers: 
 /** What is said while less is sent than could be. */
 function narrow({ qualities: [low] }: LiveFigures): string {
   const size = low === undefined ? "" : `: ${low.width} × ${low.height}`;
-  return `Your connection does not carry all qualities at the moment, so all who watch get a lower one${size}.`;
+  return t("Your connection does not carry all qualities at the moment, so all who watch get a lower one{size}.", { size });
 }
 
 /** Shows what a person must know; empty: nothing. */

@@ -1,11 +1,13 @@
 import type { Command, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
-import type { NodeInfo } from "../shared/node.ts";
+import { preferred, speak } from "../shared/language.ts";
+import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
+import { Captions } from "./captions.ts";
+import { Clips } from "./clips.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { handlePlayerKey, meansKey } from "./keys.ts";
 import { DEFAULT_TARGET } from "./latencies.ts";
-import { MediaKeys } from "./media-keys.ts";
 import { missing } from "./missing.ts";
 import { clampTarget, readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
@@ -14,6 +16,7 @@ import { PipWindow } from "./pip.ts";
 import { keepPreferences, lastingQuality, readPreferences, type Preferences } from "./preferences.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import { ranges } from "./ranges.ts";
+import { HAVE_NOTHING, Readiness, type PlayerError } from "./readiness.ts";
 import { Sound } from "./sound.ts";
 import { SoundSwitch } from "./sound-switch.ts";
 import { Sight } from "./sight.ts";
@@ -22,28 +25,17 @@ import { StateFollower, type StateHost } from "./state-follower.ts";
 import { STATE_VIEW, StateView } from "./state-view.ts";
 import { STYLE } from "./style.ts";
 import { behind, meant, reach, stepped } from "./timeline.ts";
-import { WakeLock } from "./wake-lock.ts";
 
 /** Where pages are rendered on a server there are no elements: importing this file does nothing there. */
 const isServer = typeof HTMLElement === "undefined";
 const Base = isServer ? (class {} as typeof HTMLElement) : HTMLElement;
-
-/** States of `readyState`, as HTMLMediaElement has them. */
-const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
-
-/** What went wrong, as MediaError has it. */
-export interface PlayerError {
-  /** 2: network, 3: decoding, 4: cannot be played here. */
-  code: number;
-  message: string;
-}
 
 /**
  * A live stream of a Namecast node, used like `<video>`:
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
 export class NamecastPlayer extends Base {
-  static readonly observedAttributes = ["src", "controls", "muted", "background"];
+  static readonly observedAttributes = ["src", "controls", "muted", "background", "lang"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
@@ -54,25 +46,30 @@ export class NamecastPlayer extends Base {
   readonly #picture: Picture;
   readonly #film: HTMLVideoElement;
   readonly #stateView: StateView;
-  readonly #captions: HTMLElement;
+  readonly #captions: Captions;
   readonly #store = browserStore();
   readonly #knownKeys = new KnownKeyStore(this.#store);
   readonly #package: PackagePlayer;
-  readonly #wakeLock = new WakeLock();
   readonly #pip: PipWindow;
   readonly sound = new Sound();
   #worker: Worker | undefined;
-  readonly #mediaKeys = new MediaKeys(this);
+  readonly #clips = new Clips(() => this.send({ type: "clip" }));
+  readonly #readiness = new Readiness(this, (name) => this.#emit(name));
   #options: Options = {};
   #base: URL | undefined;
+  /** The page by https, for browsers that decode only there. */
+  #securePage: string | undefined;
   readonly #states = new StateFollower({
     situation: () => this.#situation(),
     presented: () => (this.#picture.isTrack && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
-    follow: (state) => this.#follow(state),
+    follow: (state) => {
+      this.#readiness.follow(state);
+      this.#wantControls();
+    },
     changed: (state) => {
       this.#stateView.show(state);
       this.#emit("statechange");
-      this.#showError(state);
+      this.#readiness.showError(state);
     },
   });
   readonly #switch = new SoundSwitch(this.sound, {
@@ -96,8 +93,6 @@ export class NamecastPlayer extends Base {
   #target = DEFAULT_TARGET;
   #paused = true;
   #size = { width: 0, height: 0 };
-  #readyState = HAVE_NOTHING;
-  #error: PlayerError | null = null;
   /** Time zero of `currentTime`, in milliseconds since 1970 by the publisher's clock. */
   #origin: number | undefined;
   #liveWindow = 0;
@@ -106,9 +101,10 @@ export class NamecastPlayer extends Base {
   #resumeAt: number | null = null;
   #quality = "auto";
   #name = "";
+  #title: string | null = null;
   #hasControls = false;
-  #hasCaptions = false;
-  #showsCaptions = true;
+  /** Until the texts of the language are there. */
+  #spoken: Promise<void> = Promise.resolve();
   readonly #sight = new Sight(
     this,
     () => this.background || this.#pip.isOpen,
@@ -136,7 +132,7 @@ export class NamecastPlayer extends Base {
         event.preventDefault();
       }
     });
-    this.#captions = part("captions");
+    this.#captions = new Captions(part("captions"), () => this.#emit("captionschange"));
     const slot = root.querySelector("slot") as HTMLSlotElement;
     this.#picture = new Picture(this, slot);
     this.#film = this.#picture.film;
@@ -159,6 +155,7 @@ export class NamecastPlayer extends Base {
   connectedCallback(): void {
     document.addEventListener("click", this.#clicked);
     this.#sight.connect();
+    this.#speak();
     this.#showStart();
     if (this.autoplay && this.#base !== undefined) {
       void this.play().catch(() => undefined);
@@ -179,6 +176,8 @@ export class NamecastPlayer extends Base {
       this.#wantControls();
     } else if (name === "background") {
       this.#sight.refresh();
+    } else if (name === "lang") {
+      this.#speak();
     } else if (old !== value) {
       this.#load(value);
     }
@@ -274,7 +273,7 @@ export class NamecastPlayer extends Base {
 
   /** Infinite, as a live stream has no end; NaN as long as nothing is known of it. */
   get duration(): number {
-    return this.#readyState === HAVE_NOTHING ? NaN : Infinity;
+    return this.readyState === HAVE_NOTHING ? NaN : Infinity;
   }
 
   get seekable(): TimeRanges {
@@ -294,11 +293,11 @@ export class NamecastPlayer extends Base {
   }
 
   get readyState(): number {
-    return this.#readyState;
+    return this.#readiness.state;
   }
 
   get error(): PlayerError | null {
-    return this.#error;
+    return this.#readiness.error;
   }
 
   get videoWidth(): number {
@@ -311,7 +310,7 @@ export class NamecastPlayer extends Base {
 
   /** As media-chrome has it. */
   get streamType(): "live" | "unknown" {
-    return this.#readyState === HAVE_NOTHING ? "unknown" : "live";
+    return this.readyState === HAVE_NOTHING ? "unknown" : "live";
   }
 
   /** Infinite if one can go back, as media-chrome has it. */
@@ -330,6 +329,11 @@ export class NamecastPlayer extends Base {
   /** Name of the stream; empty until the node has said which one it offers. */
   get streamName(): string {
     return this.#name;
+  }
+
+  /** Title of the stream; null: its publisher gave none, or nothing is known of it yet. */
+  get streamTitle(): string | null {
+    return this.#title;
   }
 
   /** The qualities that are published, highest first. */
@@ -371,18 +375,16 @@ export class NamecastPlayer extends Base {
 
   /** Whether captions have come. */
   get hasCaptions(): boolean {
-    return this.#hasCaptions;
+    return this.#captions.isThere;
   }
 
   /** Whether captions are shown over the picture, if there are any. */
   get showsCaptions(): boolean {
-    return this.#showsCaptions;
+    return this.#captions.isShown;
   }
 
   set showsCaptions(shows: boolean) {
-    this.#showsCaptions = shows;
-    this.#caption(this.#captions.textContent ?? "");
-    this.#emit("captionschange");
+    this.#captions.isShown = shows;
   }
 
   /** What the player does, for people: a badge and a sentence. The event `statechange` follows each change. */
@@ -398,6 +400,8 @@ export class NamecastPlayer extends Base {
       void this.play().catch(() => undefined);
     } else if (this.state.action === "sound") {
       this.muted = false;
+    } else if (this.state.action === "https" && this.#securePage !== undefined) {
+      location.assign(this.#securePage);
     }
   }
 
@@ -421,7 +425,7 @@ export class NamecastPlayer extends Base {
     if (!this.#paused) {
       return;
     }
-    const lack = missing();
+    const lack = missing(this.#securePage);
     if (lack !== null) {
       this.#states.refresh();
       throw new DOMException(lack.sentence, "NotSupportedError");
@@ -455,6 +459,7 @@ export class NamecastPlayer extends Base {
     const position = this.#states.summary?.position;
     this.#resumeAt = position?.live === false ? position.shown : null;
     this.#paused = true;
+    this.#clips.handle({ type: "noClip", why: "playback ended" });
     this.sound.stop();
     this.#package.close();
     this.#picture.pause();
@@ -497,6 +502,14 @@ export class NamecastPlayer extends Base {
     return takeScreenshot(isFilm ? this.#film : this.#picture.canvas, size);
   }
 
+  /** The last half minute as MP4, as it was received: nothing is encoded anew. Throws `InvalidStateError` where there is none. */
+  clip(): Promise<Blob> {
+    if (this.#worker === undefined || this.#paused) {
+      return Promise.reject(new DOMException("nothing plays", "InvalidStateError"));
+    }
+    return this.#clips.make();
+  }
+
   /** Gives the worker a command; those before the first `play` are lost. */
   send(command: Command, transfer: Transferable[] = []): void {
     this.#worker?.postMessage(command, transfer);
@@ -511,10 +524,20 @@ export class NamecastPlayer extends Base {
     const base = new URL(src, document.baseURI);
     this.#base = base;
     this.#choose(readOptions(base.searchParams));
+    void this.#findSecurePage(base);
     this.#states.refresh();
     this.#emit("emptied");
     if (this.autoplay && this.isConnected) {
       void this.play().catch(() => undefined);
+    }
+  }
+
+  /** Browsers decode nothing on pages by plain http, but they read what the node says. */
+  async #findSecurePage(base: URL): Promise<void> {
+    if (!isSecureContext && base.origin === location.origin) {
+      const node = await fetchNode(base.href).catch(() => undefined);
+      this.#securePage = node?.securePage && new URL(base.search, node.securePage).href;
+      this.#states.refresh();
     }
   }
 
@@ -523,6 +546,7 @@ export class NamecastPlayer extends Base {
     const kept = this.controls ? readPreferences(this.#store) : {};
     this.#quality = options.rung ?? kept.quality ?? "auto";
     this.#target = options.target ?? kept.target ?? DEFAULT_TARGET;
+    this.#resumeAt = options.at ?? null;
     this.#options = { ...options, ...(this.#quality === "auto" ? {} : { rung: this.#quality }), target: this.#target };
     this.#switch.set(kept.muted ?? this.#switch.isMuted);
     this.#setVolume(kept.volume ?? this.volume);
@@ -532,6 +556,13 @@ export class NamecastPlayer extends Base {
   #keep(choices: Preferences): void {
     if (this.controls) {
       keepPreferences(this.#store, choices);
+    }
+  }
+
+  #setTitle(title: string | null): void {
+    if (title !== this.#title) {
+      this.#title = title;
+      this.#emit("titlechange");
     }
   }
 
@@ -551,10 +582,9 @@ export class NamecastPlayer extends Base {
     this.#states.forget();
     this.#origin = undefined;
     this.#resumeAt = null;
-    this.#readyState = HAVE_NOTHING;
-    this.#hasCaptions = false;
-    this.#caption("");
-    this.#emit("captionschange");
+    this.#readiness.forget();
+    this.#captions.forget();
+    this.#setTitle(null);
   }
 
   async #start(base: URL): Promise<void> {
@@ -583,6 +613,7 @@ export class NamecastPlayer extends Base {
       origin: location.origin,
       openedAt: this.openedAt,
       visible: this.#sight.isSeen,
+      keepsClip: this.controls,
     };
     worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
@@ -602,6 +633,9 @@ export class NamecastPlayer extends Base {
       case "name":
         this.#name = report.name;
         break;
+      case "title":
+        this.#setTitle(report.title);
+        break;
       case "remember":
         this.#remember(report.name, report.key);
         break;
@@ -612,11 +646,11 @@ export class NamecastPlayer extends Base {
         this.#emit("resize");
         break;
       case "caption":
-        this.#caption(report.text);
-        if (!this.#hasCaptions) {
-          this.#hasCaptions = true;
-          this.#emit("captionschange");
-        }
+        this.#captions.handle(report.text);
+        break;
+      case "clip":
+      case "noClip":
+        this.#clips.handle(report);
         break;
       case "package":
         this.#picture.giveFilm();
@@ -632,11 +666,6 @@ export class NamecastPlayer extends Base {
     this.#report(report);
   }
 
-  #caption(text: string): void {
-    this.#captions.textContent = text;
-    this.#captions.hidden = text === "" || !this.#showsCaptions;
-  }
-
   #handleSummary(summary: Summary): void {
     if (this.#paused) {
       return;
@@ -646,7 +675,7 @@ export class NamecastPlayer extends Base {
     if (!this.#package.isOpen && this.state.isPlaying) {
       this.#origin ??= summary.position.since ?? summary.position.now;
     }
-    if (this.#readyState > HAVE_NOTHING) {
+    if (this.readyState > HAVE_NOTHING) {
       if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
         this.#emit("seeked");
       }
@@ -662,22 +691,9 @@ export class NamecastPlayer extends Base {
     }
   }
 
-  #setReady(state: number): void {
-    const before = this.#readyState;
-    this.#readyState = state;
-    if (before < HAVE_METADATA && state >= HAVE_METADATA) {
-      this.#emit("loadedmetadata");
-      this.#emit("durationchange");
-      this.#wantControls();
-    }
-    if (before < HAVE_ENOUGH_DATA && state === HAVE_ENOUGH_DATA) {
-      this.#emit("canplay");
-      this.#emit("playing");
-    } else if (before === HAVE_ENOUGH_DATA && state < before && !this.#paused) {
-      this.#emit("waiting");
-    }
-    this.#mediaKeys.show(state > HAVE_NOTHING && this.controls);
-    this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
+  /** Speaks the reader's language, or that of the attribute `lang`. */
+  #speak(): void {
+    this.#spoken = speak(preferred(this.getAttribute("lang"))).then(() => this.#states.refresh());
   }
 
   /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
@@ -699,7 +715,7 @@ export class NamecastPlayer extends Base {
       name: this.#name || (this.#options.name ?? "the stream"),
       host,
       foreignPage: origin === location.origin ? null : location.origin,
-      lack: missing(),
+      lack: missing(this.#securePage),
       hasBegun: this.#worker !== undefined,
       paused: this.#paused,
       isSeen: this.#sight.isSeen,
@@ -708,26 +724,6 @@ export class NamecastPlayer extends Base {
       soundFailure: this.#switch.failure,
       segments: this.#package.isOpen ? this.#package.state() : null,
     };
-  }
-
-  /** What the element reports as a `<video>` does. */
-  #follow({ kind, isPlaying }: PlayerState): void {
-    if (isPlaying) {
-      this.#setReady(HAVE_ENOUGH_DATA);
-    } else if (kind !== "hidden") {
-      this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
-    }
-  }
-
-  #showError({ error, sentence, kind }: PlayerState): void {
-    // A connection that is lost comes back by itself; one that was never made may need a person.
-    const code = kind === "cut" && this.#readyState > HAVE_NOTHING ? 0 : error;
-    if (code !== (this.#error?.code ?? 0)) {
-      this.#error = code === 0 ? null : { code, message: sentence };
-      if (code !== 0) {
-        this.#emit("error");
-      }
-    }
   }
 
   /** The large button of a player that waits for a person. */
@@ -740,11 +736,11 @@ export class NamecastPlayer extends Base {
 
   /** Loads the controls once there is a picture: nothing must delay that. */
   #wantControls(): void {
-    if (this.#hasControls || !this.controls || !this.isConnected || (this.#readyState === HAVE_NOTHING && this.autoplay)) {
+    if (this.#hasControls || !this.controls || !this.isConnected || (this.readyState === HAVE_NOTHING && this.autoplay)) {
       return;
     }
     this.#hasControls = true;
-    void import("./controls.ts").then(({ addControls }) => addControls(this, this.#frame));
+    void Promise.all([import("./controls.ts"), this.#spoken]).then(([{ addControls }]) => addControls(this, this.#frame));
   }
 
   #report(report: Report): void {

@@ -6,6 +6,7 @@ import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
 import { namedLoader } from "./named-loader.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import type { SegmentsState } from "./state.ts";
+import { t } from "../shared/language.ts";
 
 /** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
 const FIRST_PAUSE = 1_000;
@@ -158,7 +159,7 @@ export class PackagePlayer {
       return;
     }
     if (!Player.isSupported()) {
-      this.#failure = { sentence: "This browser cannot play segments, as it has no Media Source Extensions. Try another browser.", isFinal: true };
+      this.#failure = { sentence: t("This browser cannot play segments, as it has no Media Source Extensions. Try another browser."), isFinal: true };
       return;
     }
     const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
@@ -207,11 +208,11 @@ export class PackagePlayer {
     }
     if (type === media) {
       this.#hls?.destroy();
-      this.#failure = { sentence: `This browser cannot play the codec of ${name} (${details}). Try another browser, or publish with another codec.`, isFinal: true };
+      this.#failure = { sentence: t("This browser cannot play the codec of {name} ({details}). Try another browser, or publish with another codec.", { name, details }), isFinal: true };
       return;
     }
     const seconds = this.#pause / 1_000;
-    this.#failure = { sentence: `Fetching ${name} failed (${error.message.replace(/\.$/, "")}). Trying again in ${seconds} s…`, isFinal: false };
+    this.#failure = { sentence: t("Fetching {name} failed ({cause}). Trying again in {seconds} s…", { name, cause: error.message.replace(/\.$/, ""), seconds }), isFinal: false };
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#start(), this.#pause);
     this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);

@@ -5,7 +5,7 @@ import { translatePage } from "../page/translate.ts";
 import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
 import { browserStore } from "../player/known-keys.ts";
-import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
+import type { LiveChange, LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
 import { sharedAddress } from "../page/share.ts";
 import { fetchNode, fetchViewers } from "../shared/node.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
@@ -54,6 +54,10 @@ class Live {
   #countedAt = -Infinity;
   #state: State = "not live";
   #link = "";
+  /** What is captured now. */
+  #captured: Wanted | undefined;
+  /** A change of what is captured, which the next waits for. */
+  #changing: Promise<void> = Promise.resolve();
   /** Lets another tab of this browser go live as the name. */
   #unclaim: () => void = () => undefined;
 
@@ -70,7 +74,9 @@ class Live {
     element("record").addEventListener("click", () => this.#recording.toggle(this.#stream));
     addEventListener("beforeunload", (event) => this.#state !== "not live" && event.preventDefault());
     element("copy").addEventListener("click", () => void this.#copy());
-    element("sources").addEventListener("change", () => void this.#preview());
+    element("sources").addEventListener("change", () => {
+      this.#changing = this.#changing.then(() => this.#choose());
+    });
     element("sources").addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", () => location.reload());
     void translatePage().then(() => notice(missing()));
@@ -90,30 +96,86 @@ class Live {
     };
   }
 
+  /** Follows the form: sends other sources while live, else shows them. */
+  async #choose(): Promise<void> {
+    if (this.#worker === undefined || this.#captured === undefined) {
+      await this.#preview();
+      return;
+    }
+    const [before, now] = [this.#captured, wanted()];
+    try {
+      await this.#exchange(before, now);
+      notice("");
+    } catch (error) {
+      choose(before);
+      notice(error instanceof Error ? error.message : String(error));
+    }
+  }
+
   /** Captures what is chosen now, and shows it. Returns whether there is anything. */
   async #preview(): Promise<boolean> {
     this.#release();
     const chosen = wanted();
-    let stream: MediaStream;
     try {
-      stream = await capture(chosen);
+      const stream = await capture(chosen);
+      const [picture] = stream.getVideoTracks();
+      this.#pictures = picture && pictures(picture);
+      await this.#follow(stream, chosen);
       notice("");
+      return true;
     } catch (error) {
       notice(error instanceof Error ? error.message : String(error));
       return false;
     }
-    this.#stream = stream;
-    const [picture] = stream.getVideoTracks();
-    this.#pictures = picture && pictures(picture);
-    for (const track of stream.getTracks()) {
-      track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
+  }
+
+  /** Shows what is captured by now. */
+  async #follow(stream: MediaStream, chosen: Wanted): Promise<void> {
+    const before = this.#stream?.getTracks() ?? [];
+    [this.#stream, this.#captured] = [stream, chosen];
+    for (const track of stream.getTracks().filter((each) => !before.includes(each))) {
+      track.addEventListener("ended", () => this.#stream?.getTracks().includes(track) === true && this.#fail(farewell(track.kind, chosen.picture)));
     }
     element<HTMLVideoElement>("preview").srcObject = stream;
     this.#level.follow(stream);
     this.#showSwitches();
-    hint(picture === undefined ? t("Sound alone.") : "");
+    hint(stream.getVideoTracks().length === 0 ? t("Sound alone.") : "");
     await listDevices(stream);
-    return true;
+    // The form names the devices by now that the browser chose.
+    this.#captured = wanted();
+  }
+
+  /** Captures what is chosen otherwise than before, and sends it instead. What stays is not captured again: nobody is asked for a screen twice. */
+  async #exchange(before: Wanted, now: Wanted): Promise<void> {
+    const picture = before.picture !== now.picture || (now.picture === "camera" && before.camera !== now.camera);
+    const microphone = before.microphone !== now.microphone || (now.microphone && before.microphoneDevice !== now.microphoneDevice);
+    if (now.picture === "none" && !now.microphone) {
+      throw new Error(t("There is nothing to send: choose a camera, a screen or the microphone."));
+    }
+    const [heard] = microphone && now.microphone ? (await capture({ ...now, picture: "none" })).getAudioTracks() : [];
+    const [shown] = picture && now.picture !== "none" ? (await capture({ ...now, microphone: false }).catch((error: unknown) => release(heard, error))).getVideoTracks() : [];
+    const change: LiveChange = {};
+    const kept = this.#stream?.getTracks() ?? [];
+    const left = kept.filter(({ kind }) => (kind === "video" ? picture : microphone));
+    if (picture) {
+      this.#pictures?.stop();
+      this.#pictures = shown && pictures(shown);
+      change.video = shown === undefined || this.#pictures === undefined ? null : { frames: this.#pictures.source, rate: rateOf(shown) };
+    }
+    if (microphone) {
+      this.#sound?.stop();
+      this.#sound = heard && (await sound(heard));
+      change.audio = this.#sound?.source ?? null;
+    }
+    // A recording is of the tracks with which it began.
+    this.#recording.end();
+    for (const track of [shown, heard].filter((each) => each !== undefined)) {
+      track.enabled = left.find(({ kind }) => kind === track.kind)?.enabled ?? true;
+    }
+    await this.#follow(new MediaStream([...kept.filter((track) => !left.includes(track)), ...[shown, heard].filter((each) => each !== undefined)]), now);
+    left.forEach((track) => track.stop());
+    const transfer = [change.video?.frames, change.audio].filter((each) => each !== undefined && each !== null);
+    this.#worker?.postMessage(change, transfer);
   }
 
   async #go(): Promise<void> {
@@ -127,6 +189,8 @@ class Live {
       this.#fail(t("Another tab of this browser is live as {name}. End it there, or go on there.", { name: this.#name }));
       return;
     }
+    const secret = ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32)));
+    const ticket = await ticketOf(location.hash, secret);
     const [microphone] = this.#tracks("sound");
     const heard = microphone && (await sound(microphone));
     const [stream, shown] = [this.#stream, this.#pictures];
@@ -138,10 +202,9 @@ class Live {
     }
     [this.#unclaim, this.#sound] = [unclaim, heard];
     const [picture] = stream.getVideoTracks();
-    const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
     const start: LiveStart = {
       name: this.#name,
-      secret: ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32))),
+      secret,
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
       ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
@@ -234,7 +297,7 @@ class Live {
     this.#level.follow(undefined);
     this.#pictures?.stop();
     this.#sound?.stop();
-    [this.#stream, this.#pictures, this.#sound] = [undefined, undefined, undefined];
+    [this.#stream, this.#captured, this.#pictures, this.#sound] = [undefined, undefined, undefined, undefined];
     element<HTMLVideoElement>("preview").srcObject = null;
     this.#showSwitches();
   }
@@ -249,7 +312,8 @@ class Live {
     this.#showSwitches();
     element("end").hidden = isOff;
     for (const field of element("sources").querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) {
-      field.disabled = !isOff;
+      // Other sources may be chosen while it is live, but not while it begins.
+      field.disabled = state === "starting";
     }
   }
 
@@ -292,6 +356,23 @@ function wanted(): Wanted {
     microphone: element<HTMLInputElement>("microphone").checked,
     microphoneDevice: element<HTMLSelectElement>("mic").value,
   };
+}
+
+/** Has the form say this again. */
+function choose({ picture, camera, microphone, microphoneDevice }: Wanted): void {
+  const chosen = element("sources").querySelector<HTMLInputElement>(`input[value=${picture}]`);
+  if (chosen !== null) {
+    chosen.checked = true;
+  }
+  element<HTMLSelectElement>("camera").value = camera ?? "";
+  element<HTMLInputElement>("microphone").checked = microphone;
+  element<HTMLSelectElement>("mic").value = microphoneDevice ?? "";
+}
+
+/** Ends a track that is not wanted after all, as `error` says. */
+function release(track: MediaStreamTrack | undefined, error: unknown): never {
+  track?.stop();
+  throw error;
 }
 
 /** Fills the lists of devices, whose names the browser tells once one may be used. */

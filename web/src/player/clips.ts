@@ -2,11 +2,11 @@ import type { Report } from "../shared/messages.ts";
 
 /** Clips that a page requested of its worker. */
 export class Clips {
-  readonly #request: () => void;
+  readonly #request: () => boolean;
   #waiting: { resolve: (clip: Blob) => void; reject: (error: Error) => void }[] = [];
 
-  /** @param request has the worker make one */
-  constructor(request: () => void) {
+  /** @param request has the worker make one; returns whether anything plays */
+  constructor(request: () => boolean) {
     this.#request = request;
   }
 
@@ -14,8 +14,8 @@ export class Clips {
   make(): Promise<Blob> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ resolve, reject });
-      if (this.#waiting.length === 1) {
-        this.#request();
+      if (this.#waiting.length === 1 && !this.#request()) {
+        this.handle({ type: "noClip", why: "nothing plays" });
       }
     });
   }

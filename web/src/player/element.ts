@@ -1,18 +1,19 @@
 import type { Command, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { preferred, speak } from "../shared/language.ts";
-import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import type { NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Captions } from "./captions.ts";
 import { Clips } from "./clips.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { handlePlayerKey, meansKey } from "./keys.ts";
 import { DEFAULT_TARGET } from "./latencies.ts";
-import { missing } from "./missing.ts";
+import { Requirements } from "./missing.ts";
 import { clampTarget, readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
 import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
+import { PlaybackTime } from "./playback-time.ts";
 import { keepPreferences, lastingQuality, readPreferences, type Preferences } from "./preferences.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import { ranges } from "./ranges.ts";
@@ -24,7 +25,6 @@ import type { PlayerState } from "./state.ts";
 import { StateFollower, type StateHost } from "./state-follower.ts";
 import { STATE_VIEW, StateView } from "./state-view.ts";
 import { STYLE } from "./style.ts";
-import { behind, meant, reach, stepped } from "./timeline.ts";
 
 /** Where pages are rendered on a server there are no elements: importing this file does nothing there. */
 const isServer = typeof HTMLElement === "undefined";
@@ -53,12 +53,11 @@ export class NamecastPlayer extends Base {
   readonly #pip: PipWindow;
   readonly sound = new Sound();
   #worker: Worker | undefined;
-  readonly #clips = new Clips(() => this.send({ type: "clip" }));
+  readonly #clips = new Clips(() => !this.#paused && this.send({ type: "clip" }));
   readonly #readiness = new Readiness(this, (name) => this.#emit(name));
   #options: Options = {};
   #base: URL | undefined;
-  /** The page by https, for browsers that decode only there. */
-  #securePage: string | undefined;
+  readonly #requirements = new Requirements(() => this.#states.refresh());
   readonly #states = new StateFollower({
     situation: () => this.#situation(),
     presented: () => (this.#picture.isTrack && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
@@ -93,26 +92,22 @@ export class NamecastPlayer extends Base {
   #target = DEFAULT_TARGET;
   #paused = true;
   #size = { width: 0, height: 0 };
-  /** Time zero of `currentTime`, in milliseconds since 1970 by the publisher's clock. */
-  #origin: number | undefined;
-  #liveWindow = 0;
-  #seeks = 0;
-  #wish: number | null = null;
-  #resumeAt: number | null = null;
+  readonly #time = new PlaybackTime({
+    summary: () => this.#states.summary,
+    segments: () => (this.#package.isOpen ? this.#film : undefined),
+    send: (command) => this.send(command),
+    emit: (name) => this.#emit(name),
+  });
   #quality = "auto";
   #name = "";
   #title: string | null = null;
   #hasControls = false;
   /** Until the texts of the language are there. */
   #spoken: Promise<void> = Promise.resolve();
-  readonly #sight = new Sight(
-    this,
-    () => this.background || this.#pip.isOpen,
-    (visible) => {
-      this.send({ type: "visible", visible });
-      this.#states.handleVisibility();
-    },
-  );
+  readonly #sight = new Sight(this, () => this.background || this.#pip.isOpen, (visible) => {
+    this.send({ type: "visible", visible });
+    this.#states.handleVisibility();
+  });
 
   constructor() {
     super();
@@ -157,9 +152,7 @@ export class NamecastPlayer extends Base {
     this.#sight.connect();
     this.#speak();
     this.#showStart();
-    if (this.autoplay && this.#base !== undefined) {
-      void this.play().catch(() => undefined);
-    }
+    this.#playByItself();
     this.#wantControls();
   }
 
@@ -250,25 +243,16 @@ export class NamecastPlayer extends Base {
 
   /** Seconds since `getStartDate()`. Setting it goes there, as far back as the stream is kept. */
   get currentTime(): number {
-    if (this.#package.isOpen) {
-      return this.#film.currentTime;
-    }
-    const position = this.#states.summary?.position;
-    return position === undefined || this.#origin === undefined ? 0 : (position.now - behind(position) - this.#origin) / 1_000;
+    return this.#time.current;
   }
 
   set currentTime(time: number) {
-    const summary = this.#states.summary;
-    if (this.#package.isOpen) {
-      this.#film.currentTime = time;
-    } else if (summary !== undefined && this.#origin !== undefined) {
-      this.seek(meant(summary.position.now - this.#origin - time * 1_000, summary.position));
-    }
+    this.#time.current = time;
   }
 
   /** When the publisher's clock was at zero of `currentTime`. */
   getStartDate(): Date {
-    return new Date(this.#origin ?? NaN);
+    return this.#time.startDate;
   }
 
   /** Infinite, as a live stream has no end; NaN as long as nothing is known of it. */
@@ -277,15 +261,7 @@ export class NamecastPlayer extends Base {
   }
 
   get seekable(): TimeRanges {
-    if (this.#package.isOpen) {
-      return this.#film.seekable;
-    }
-    const position = this.#states.summary?.position;
-    if (position === undefined || this.#origin === undefined) {
-      return ranges([]);
-    }
-    const end = (position.now - this.#origin) / 1_000;
-    return ranges([[end - reach(position) / 1_000, end]]);
+    return this.#time.seekable;
   }
 
   get buffered(): TimeRanges {
@@ -315,15 +291,12 @@ export class NamecastPlayer extends Base {
 
   /** Infinite if one can go back, as media-chrome has it. */
   get targetLiveWindow(): number {
-    const { seekable } = this;
-    return seekable.length > 0 && seekable.end(0) > seekable.start(0) ? Infinity : 0;
+    return this.#time.liveWindow;
   }
 
   /** From where on it is live, as media-chrome has it. */
   get liveEdgeStart(): number {
-    const { seekable } = this;
-    const end = seekable.length === 0 ? NaN : seekable.end(seekable.length - 1);
-    return this.#package.isOpen ? end - 15 : this.#states.summary?.position.live === false ? end : Math.min(end, this.currentTime);
+    return this.#time.liveEdgeStart;
   }
 
   /** Name of the stream; empty until the node has said which one it offers. */
@@ -400,8 +373,8 @@ export class NamecastPlayer extends Base {
       void this.play().catch(() => undefined);
     } else if (this.state.action === "sound") {
       this.muted = false;
-    } else if (this.state.action === "https" && this.#securePage !== undefined) {
-      location.assign(this.#securePage);
+    } else if (this.state.action === "https") {
+      this.#requirements.remedy();
     }
   }
 
@@ -425,7 +398,7 @@ export class NamecastPlayer extends Base {
     if (!this.#paused) {
       return;
     }
-    const lack = missing(this.#securePage);
+    const lack = this.#requirements.lack();
     if (lack !== null) {
       this.#states.refresh();
       throw new DOMException(lack.sentence, "NotSupportedError");
@@ -444,10 +417,7 @@ export class NamecastPlayer extends Base {
     } else {
       this.send({ type: "play", openedAt: performance.timeOrigin + performance.now(), known: this.#knownKeys.all() });
     }
-    if (this.#resumeAt !== null) {
-      this.seek(this.#resumeAt);
-      this.#resumeAt = null;
-    }
+    this.#time.resume();
     this.#switch.apply();
   }
 
@@ -456,8 +426,7 @@ export class NamecastPlayer extends Base {
     if (this.#paused) {
       return;
     }
-    const position = this.#states.summary?.position;
-    this.#resumeAt = position?.live === false ? position.shown : null;
+    this.#time.pause();
     this.#paused = true;
     this.#clips.handle({ type: "noClip", why: "playback ended" });
     this.sound.stop();
@@ -471,22 +440,12 @@ export class NamecastPlayer extends Base {
 
   /** Goes to a time of capture (publisher's clock, milliseconds since 1970); null: to live. Returns the number of the wish. */
   seek(to: number | null): number {
-    this.#seeks += 1;
-    this.#wish = to;
-    this.send({ type: "seek", number: this.#seeks, to });
-    this.#emit("seeking");
-    return this.#seeks;
+    return this.#time.seek(to);
   }
 
   /** Moves playback by `seconds` from where it is, or is going to, as far as the stream is kept. */
   step(seconds: number): void {
-    const position = this.#states.summary?.position;
-    if (this.#package.isOpen) {
-      this.#film.currentTime += seconds;
-    } else if (position !== undefined && (reach(position) > 0 || !position.live)) {
-      const goes = position.answers < this.#seeks;
-      this.seek(stepped(seconds, goes ? { ...position, live: this.#wish === null, seeking: this.#wish } : position));
-    }
+    this.#time.step(seconds);
   }
 
   /** Shows the picture in a window of its own above all others. */
@@ -495,49 +454,38 @@ export class NamecastPlayer extends Base {
   }
 
   /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
-  async screenshot(): Promise<Blob> {
-    const { takeScreenshot } = await import("./screenshot.ts");
-    const isFilm = this.#package.isOpen || this.#picture.isTrack;
-    const size = isFilm ? { width: this.#film.videoWidth, height: this.#film.videoHeight } : this.#size;
-    return takeScreenshot(isFilm ? this.#film : this.#picture.canvas, size);
+  screenshot(): Promise<Blob> {
+    return this.#picture.screenshot(this.#package.isOpen, this.#size);
   }
 
   /** The last half minute as MP4, as it was received: nothing is encoded anew. Throws `InvalidStateError` where there is none. */
   clip(): Promise<Blob> {
-    if (this.#worker === undefined || this.#paused) {
-      return Promise.reject(new DOMException("nothing plays", "InvalidStateError"));
-    }
     return this.#clips.make();
   }
 
-  /** Gives the worker a command; those before the first `play` are lost. */
-  send(command: Command, transfer: Transferable[] = []): void {
+  /** Gives the worker a command; those before the first `play` are lost. Returns whether there is a worker. */
+  send(command: Command, transfer: Transferable[] = []): boolean {
     this.#worker?.postMessage(command, transfer);
+    return this.#worker !== undefined;
   }
 
   #load(src: string | null): void {
     this.#unload();
-    this.#base = undefined;
-    if (src === null) {
+    const base = src === null ? undefined : new URL(src, document.baseURI);
+    this.#base = base;
+    if (base === undefined) {
       return;
     }
-    const base = new URL(src, document.baseURI);
-    this.#base = base;
     this.#choose(readOptions(base.searchParams));
-    void this.#findSecurePage(base);
+    void this.#requirements.find(base);
     this.#states.refresh();
     this.#emit("emptied");
-    if (this.autoplay && this.isConnected) {
-      void this.play().catch(() => undefined);
-    }
+    this.#playByItself();
   }
 
-  /** Browsers decode nothing on pages by plain http, but they read what the node says. */
-  async #findSecurePage(base: URL): Promise<void> {
-    if (!isSecureContext && base.origin === location.origin) {
-      const node = await fetchNode(base.href).catch(() => undefined);
-      this.#securePage = node?.securePage && new URL(base.search, node.securePage).href;
-      this.#states.refresh();
+  #playByItself(): void {
+    if (this.autoplay && this.isConnected && this.#base !== undefined) {
+      void this.play().catch(() => undefined);
     }
   }
 
@@ -546,7 +494,7 @@ export class NamecastPlayer extends Base {
     const kept = this.controls ? readPreferences(this.#store) : {};
     this.#quality = options.rung ?? kept.quality ?? "auto";
     this.#target = options.target ?? kept.target ?? DEFAULT_TARGET;
-    this.#resumeAt = options.at ?? null;
+    this.#time.beginAt(options.at ?? null);
     this.#options = { ...options, ...(this.#quality === "auto" ? {} : { rung: this.#quality }), target: this.#target };
     this.#switch.set(kept.muted ?? this.#switch.isMuted);
     this.#setVolume(kept.volume ?? this.volume);
@@ -580,8 +528,7 @@ export class NamecastPlayer extends Base {
       this.#picture.close();
     }
     this.#states.forget();
-    this.#origin = undefined;
-    this.#resumeAt = null;
+    this.#time.forget();
     this.#readiness.forget();
     this.#captions.forget();
     this.#setTitle(null);
@@ -672,22 +619,14 @@ export class NamecastPlayer extends Base {
     }
     const before = this.#states.summary;
     this.#states.handleSummary(summary);
-    if (!this.#package.isOpen && this.state.isPlaying) {
-      this.#origin ??= summary.position.since ?? summary.position.now;
-    }
-    if (this.readyState > HAVE_NOTHING) {
-      if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
-        this.#emit("seeked");
-      }
+    const isKnown = this.readyState > HAVE_NOTHING;
+    this.#time.handle(summary.position, isKnown ? before?.position : undefined, this.state.isPlaying);
+    if (isKnown) {
       this.#emit("timeupdate");
       this.#emit("progress");
     }
     if (before?.rungs.length !== summary.rungs.length) {
       this.#emit("qualitychange");
-    }
-    if (this.targetLiveWindow !== this.#liveWindow) {
-      this.#liveWindow = this.targetLiveWindow;
-      this.#emit("targetlivewindowchange");
     }
   }
 
@@ -699,13 +638,12 @@ export class NamecastPlayer extends Base {
   /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
   #remember(name: string, key: KnownKey): void {
     const known = this.#knownKeys.remember(name, key);
-    if (known === undefined) {
-      this.#report({ type: "step", at: Date.now(), text: `This browser does not remember the key of ${name}` });
-    } else if (known.digest !== key.digest) {
+    if (known !== undefined && known.digest !== key.digest) {
       this.pause();
       this.#states.learn({ refusal: { why: "changed", signer: this.#states.summary?.signer?.name ?? "", verdict: "", since: known.since } });
     } else {
-      this.#report({ type: "step", at: Date.now(), text: `Remembered the key of ${name}: another one will be refused` });
+      const text = known === undefined ? `This browser does not remember the key of ${name}` : `Remembered the key of ${name}: another one will be refused`;
+      this.#report({ type: "step", at: Date.now(), text });
     }
   }
 
@@ -715,7 +653,7 @@ export class NamecastPlayer extends Base {
       name: this.#name || (this.#options.name ?? "the stream"),
       host,
       foreignPage: origin === location.origin ? null : location.origin,
-      lack: missing(this.#securePage),
+      lack: this.#requirements.lack(),
       hasBegun: this.#worker !== undefined,
       paused: this.#paused,
       isSeen: this.#sight.isSeen,
@@ -728,9 +666,7 @@ export class NamecastPlayer extends Base {
 
   /** The large button of a player that waits for a person. */
   #showStart(): void {
-    const root = this.shadowRoot;
-    const start = root?.getElementById("start");
-    start?.toggleAttribute("hidden", !this.#paused);
+    this.shadowRoot?.getElementById("start")?.toggleAttribute("hidden", !this.#paused);
     this.toggleAttribute("data-paused", this.#paused);
   }
 

@@ -1,8 +1,42 @@
 import type { Lack } from "./state.ts";
 import { t } from "../shared/language.ts";
+import { fetchNode } from "../shared/node.ts";
+
+/** What a player needs of its browser, and what to do where that is missing. */
+export class Requirements {
+  readonly #changed: () => void;
+  /** The page by https, for browsers that decode only there. */
+  #securePage: string | undefined;
+
+  /** @param changed more is known of the remedy */
+  constructor(changed: () => void) {
+    this.#changed = changed;
+  }
+
+  /** What is missing; null: nothing. */
+  lack(): Lack | null {
+    return missing(this.#securePage);
+  }
+
+  /** Learns where the page is by https. Browsers decode nothing on pages by plain http, but they read what the node says. */
+  async find(base: URL): Promise<void> {
+    if (!isSecureContext && base.origin === location.origin) {
+      const node = await fetchNode(base.href).catch(() => undefined);
+      this.#securePage = node?.securePage && new URL(base.search, node.securePage).href;
+      this.#changed();
+    }
+  }
+
+  /** Opens the page by https. */
+  remedy(): void {
+    if (this.#securePage !== undefined) {
+      location.assign(this.#securePage);
+    }
+  }
+}
 
 /** Returns what this browser lacks to play at all; null: nothing. `securePage` is the page by https, as far as it is known. */
-export function missing(securePage: string | undefined): Lack | null {
+function missing(securePage: string | undefined): Lack | null {
   if (!isSecureContext) {
     return { kind: "insecure", sentence: insecure(securePage), remedy: securePage ?? null };
   }

@@ -112,6 +112,33 @@ describe("a link to a stream", () => {
   });
 });
 
+describe("a browser without WebCodecs", () => {
+  test("plays the node's HLS, and refuses another key than the link names", async () => {
+    const { key } = await (await fetch(`${forwarder.url}about.json?name=/plain`)).json();
+    const page = await browser.context.newPage();
+    const errors = [];
+    page.on("pageerror", (error) => errors.push(String(error)));
+    await page.addInitScript("delete globalThis.VideoDecoder;");
+    try {
+      await page.goto(`${forwarder.url}?name=/plain&key=${key}`);
+      await page.waitForFunction(() => globalThis.namecast?.state().kind === "segments" && document.getElementById("film").currentTime > 1, undefined, { timeout: TIMEOUT });
+      assert.match(await page.locator("#about").textContent(), /^Plays segments that the node checked · 720p/);
+      // Paused and on again.
+      await page.keyboard.press("Space");
+      await page.waitForFunction(() => globalThis.namecast.state().kind === "paused");
+      await page.keyboard.press("Space");
+      await page.waitForFunction(() => globalThis.namecast.state().kind === "segments", undefined, { timeout: TIMEOUT });
+      await page.screenshot({ path: path.join(ARTIFACTS, "front-segments.png") });
+      await page.goto(`${forwarder.url}?name=/plain&key=${"0".repeat(64)}`);
+      await page.waitForFunction(() => globalThis.namecast?.state().kind === "refused", undefined, { timeout: TIMEOUT });
+      assert.match(await page.evaluate(() => globalThis.namecast.state().sentence), /another key than this link names/);
+      assert.deepEqual(errors, []);
+    } finally {
+      await page.close();
+    }
+  });
+});
+
 describe("the share box", () => {
   test("has code that shows the stream in the page of another site, where the whole page is not shown", async () => {
     const player = await openPage(browser, `${forwarder.url}?name=/plain`, { view: "watch" });

@@ -50,6 +50,7 @@ const texts: Texts = {
   "Playback stays live.": "Die Wiedergabe bleibt live.",
   "Playback stays where it was.": "Die Wiedergabe bleibt, wo sie war.",
   "Plays segments": "Spielt Segmente",
+  "Plays segments that the node checked": "Spielt Segmente, die der Knoten geprüft hat",
   "Press play to watch.": "Zum Ansehen auf Wiedergabe drücken.",
   "Recorded {time}": "Aufgezeichnet {time}",
   "Tap for sound": "Ton einschalten",

@@ -65,16 +65,20 @@ export class Share {
     setText(element("share-time-shown"), this.#time === null ? "" : timeOfDay(this.#time));
     // Whoever went back wants to show what is there.
     this.#isAtTime.checked = this.#time !== null && !live;
+    this.#write();
     this.#address = await sharedAddress(location.href, () => fetchNode(location.href));
     await this.#show();
   }
 
-  async #show(): Promise<void> {
+  #write(): void {
     const { name, digest, title } = this.#shared as Shared;
-    const at = this.#isAtTime.checked ? this.#time : null;
     const address = this.#address ?? location.href;
-    this.#link.value = shareLink(address, name, digest, at);
+    this.#link.value = shareLink(address, name, digest, this.#isAtTime.checked ? this.#time : null);
     this.#code.value = embedCode(address, this.#link.value, title);
+  }
+
+  async #show(): Promise<void> {
+    this.#write();
     const reach = this.#address === undefined ? ` ${t("This link opens on this machine only: start the node with --listen for others.")}` : "";
     const { drawCode } = await import("./qr.ts");
     drawCode(element("share-picture"), this.#link.value);

@@ -73,7 +73,7 @@ const STYLE = `
   :is(#screenshot, #clip):hover { background: rgb(255 255 255 / 16%); }
   :is(#screenshot, #clip) svg { display: block; width: 24px; height: 24px; fill: #fff; fill-rule: evenodd; }
   media-volume-range { width: 76px; }
-  ${TAG}:not([breakpointsm]) :is(#quality, #latency) { max-width: 5.4em; }
+  ${TAG}:not([breakpointmd]) :is(#quality, #latency) { max-width: 5.4em; }
   ${TAG}:not([breakpointsm]) :is(#quality, #latency, #captions-button) { margin: 0; }
   ${TAG}:not([breakpointmd]) .bar { flex-wrap: wrap; }
   ${TAG}:not([breakpointmd]) .bar > media-time-range { order: -2; flex: 1 1 calc(100% - 100px); min-height: 0; height: 30px; }

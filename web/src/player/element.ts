@@ -11,6 +11,7 @@ import { DEFAULT_TARGET } from "./latencies.ts";
 import { Requirements } from "./missing.ts";
 import { clampTarget, readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
+import { NodeSegments } from "./node-segments.ts";
 import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
 import { PlaybackTime } from "./playback-time.ts";
@@ -51,6 +52,7 @@ export class NamecastPlayer extends Base {
   readonly #knownKeys = new KnownKeyStore(this.#store);
   readonly #package: PackagePlayer;
   readonly #pip: PipWindow;
+  readonly #segments = new NodeSegments((report) => this.#handle(report));
   readonly sound = new Sound();
   #worker: Worker | undefined;
   readonly #clips = new Clips(() => !this.#paused && this.send({ type: "clip" }));
@@ -324,11 +326,8 @@ export class NamecastPlayer extends Base {
     this.#package.choose(quality);
     this.send({ type: "rung", rung: quality });
     this.#emit("qualitychange");
-    const names = this.qualities.map(({ name }) => name);
-    const lasting = lastingQuality(quality, names);
-    if (lasting !== undefined) {
-      this.#keep({ quality: lasting });
-    }
+    const lasting = lastingQuality(quality, this.qualities.map(({ name }) => name));
+    this.#keep(lasting === undefined ? {} : { quality: lasting });
   }
 
   /** Playout target in milliseconds, 20 to 1000: least time between the moment a picture could be here and the moment it is shown. */
@@ -398,11 +397,7 @@ export class NamecastPlayer extends Base {
     if (!this.#paused) {
       return;
     }
-    const lack = this.#requirements.lack();
-    if (lack !== null) {
-      this.#states.refresh();
-      throw new DOMException(lack.sentence, "NotSupportedError");
-    }
+    this.#requirements.check();
     if (this.#base === undefined) {
       throw new DOMException("a player without src has nothing to play", "NotSupportedError");
     }
@@ -430,6 +425,7 @@ export class NamecastPlayer extends Base {
     this.#paused = true;
     this.#clips.handle({ type: "noClip", why: "playback ended" });
     this.sound.stop();
+    this.#segments.stop();
     this.#package.close();
     this.#picture.pause();
     this.send({ type: "pause" });
@@ -536,6 +532,11 @@ export class NamecastPlayer extends Base {
 
   async #start(base: URL): Promise<void> {
     this.#emit("loadstart");
+    if (this.#requirements.playsSegments) {
+      this.early?.worker.terminate();
+      this.#segments.start(base, this.#options, this.#knownKeys.all());
+      return;
+    }
     const { early } = this;
     this.early = undefined;
     const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
@@ -654,7 +655,7 @@ export class NamecastPlayer extends Base {
       host,
       foreignPage: origin === location.origin ? null : location.origin,
       lack: this.#requirements.lack(),
-      hasBegun: this.#worker !== undefined,
+      hasBegun: this.#worker !== undefined || this.readyState > HAVE_NOTHING,
       paused: this.#paused,
       isSeen: this.#sight.isSeen,
       muted: this.#switch.isMuted,

@@ -7,6 +7,7 @@ export class Requirements {
   readonly #changed: () => void;
   /** The page by https, for browsers that decode only there. */
   #securePage: string | undefined;
+  #isOwnNode = false;
 
   /** @param changed more is known of the remedy */
   constructor(changed: () => void) {
@@ -15,12 +16,31 @@ export class Requirements {
 
   /** What is missing; null: nothing. */
   lack(): Lack | null {
-    return missing(this.#securePage);
+    return this.playsSegments ? null : missing(this.#securePage);
+  }
+
+  /**
+   * Throws if something is missing, as a `<video>` does.
+   *
+   * @throws DOMException NotSupportedError
+   */
+  check(): void {
+    const lack = this.lack();
+    if (lack !== null) {
+      this.#changed();
+      throw new DOMException(lack.sentence, "NotSupportedError");
+    }
+  }
+
+  /** Whether this browser decodes no frames, but plays segments: those of the page's own node. */
+  get playsSegments(): boolean {
+    return isSecureContext && this.#isOwnNode && typeof VideoDecoder === "undefined" && ("MediaSource" in globalThis || "ManagedMediaSource" in globalThis);
   }
 
   /** Learns where the page is by https. Browsers decode nothing on pages by plain http, but they read what the node says. */
   async find(base: URL): Promise<void> {
-    if (!isSecureContext && base.origin === location.origin) {
+    this.#isOwnNode = base.origin === location.origin;
+    if (!isSecureContext && this.#isOwnNode) {
       const node = await fetchNode(base.href).catch(() => undefined);
       this.#securePage = node?.securePage && new URL(base.search, node.securePage).href;
       this.#changed();

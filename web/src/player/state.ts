@@ -81,6 +81,8 @@ export interface SegmentsState {
   behind: number;
   /** Whether a picture was shown. */
   hasBegun: boolean;
+  /** Whether the node made the segments, and checked the signatures. */
+  isOfNode: boolean;
 }
 
 /** Everything that a state is made of. */
@@ -166,7 +168,7 @@ function segments({ segments, name }: Situation): PlayerState | undefined {
   if (segments === null) {
     return undefined;
   }
-  const { height, failure, still, behind, hasBegun } = segments;
+  const { height, failure, still, behind, hasBegun, isOfNode } = segments;
   if (failure?.isFinal === true) {
     return make("codec", "Cannot play", "bad", failure.sentence, { error: 4 });
   }
@@ -180,7 +182,7 @@ function segments({ segments, name }: Situation): PlayerState | undefined {
     return make("interrupted", "Waiting", "wait", t("No new segment of {name} arrives. Playback resumes with the next one.", { name }));
   }
   const delay = behind > 0 ? t("{seconds} s behind the publisher", { seconds: behind.toFixed(0) }) : "";
-  return make("segments", "Segments", "past", parts(t("Plays segments"), lines(height), delay), { isPlaying: true });
+  return make("segments", "Segments", "past", parts(isOfNode ? t("Plays segments that the node checked") : t("Plays segments"), lines(height), delay), { isPlaying: true });
 }
 
 /** States in which picture, sound or data reach a person. */

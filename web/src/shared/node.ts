@@ -48,6 +48,8 @@ export interface StreamAbout {
   title: string | null;
   /** Kinds of its streams: `video`, `audio`, `data`, `other`. */
   kinds: string[];
+  /** Digest of the key that signs it, in hexadecimal. */
+  key: string;
   /** Whether there is a picture of it. */
   picture: boolean;
 }

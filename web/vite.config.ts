@@ -8,7 +8,7 @@ export default defineConfig({
   base: "./",
   plugins: [fetchEarly(), compress()],
   worker: { format: "es" },
-  build: { target: "es2023", assetsInlineLimit: 0, rolldownOptions: { input: ["index.html", "live.html"] } },
-  server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/streams.json": NODE, "/ws": { target: NODE, ws: true } } },
+  build: { target: "es2023", assetsInlineLimit: 0, rolldownOptions: { input: ["index.html", "live.html", "embed.html"] } },
+  server: { host: "127.0.0.1", proxy: { "/node.json": NODE, "/streams.json": NODE, "/about.json": NODE, "/viewers.json": NODE, "/thumbnail.jpg": NODE, "/ws": { target: NODE, ws: true } } },
   test: { include: ["test/**/*.test.{ts,mjs}"] },
 });

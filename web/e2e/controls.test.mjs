@@ -1,14 +1,20 @@
 // The player's controls: keys, clicks, latencies, what a person chose and what the browser refuses.
 
 import assert from "node:assert/strict";
-import { mkdir } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdir, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 import { openPage, savedFile, startBrowser, TIMEOUT } from "./lib/browser.mjs";
+import { assertAccessible } from "./lib/fits.mjs";
 import { encodeFilm } from "./lib/film.mjs";
 import { findBinary, makeHome, Program, startServer } from "./lib/processes.mjs";
 
 const ARTIFACTS = path.resolve(import.meta.dirname, "artifacts");
+
+/** Without a screen the browser takes its pointer for one that cannot hover. */
+const HOVERS = "--blink-settings=primaryHoverType=2,availableHoverTypes=2,primaryPointerType=4,availablePointerTypes=4";
 
 let home;
 let browser;
@@ -20,11 +26,14 @@ before(async () => {
   home = await makeHome();
   await mkdir(ARTIFACTS, { recursive: true });
   const film = await encodeFilm(home.directory);
-  browser = await startBrowser(home.directory);
-  const connect = ["--connect", `unix://${path.join(home.directory, "controls.sock")}`];
-  node = await startServer(binary, ["forwarder", "--udp", "off", "--tcp", "off", "--unix", path.join(home.directory, "controls.sock")], home.directory);
+  // A name by which browsers take no page for secure, unlike addresses of this machine.
+  browser = await startBrowser(home.directory, ["--host-resolver-rules=MAP elsewhere.test 127.0.0.1", HOVERS]);
+  const [socket, file] = ["controls.sock", "controls.toml"].map((name) => path.join(home.directory, name));
+  await writeFile(file, `listen = { udp = [], tcp = [], unix = ["${socket}"] }\n[web]\nhost-names = ["elsewhere.test"]\n`);
+  const connect = ["--connect", `unix://${socket}`];
+  node = await startServer(binary, ["forwarder", "--config", file], home.directory);
   const run = (...args) => new Program(binary, [...args, ...connect], home.directory);
-  programs = [run("publish", "/show", "--encoded", film, "--loop"), run("archive", "/show", "--store", path.join(home.directory, "kept"))];
+  programs = [run("publish", "/talk", "--input", "test"), run("publish", "/show", "--encoded", film, "--loop"), run("archive", "/show", "--store", path.join(home.directory, "kept"))];
 });
 
 after(async () => {
@@ -34,8 +43,8 @@ after(async () => {
   await home?.remove();
 });
 
-async function withPlayer(body) {
-  const player = await openPage(browser, `${node.url}?name=/show`, { view: "watch" });
+async function withPlayer(body, query = "?name=/show") {
+  const player = await openPage(browser, `${node.url}${query}`, { view: "watch" });
   try {
     await player.untilStats("pictures", ({ video }) => video.shown > 15);
     await player.page.waitForFunction(() => document.getElementById("player").shadowRoot.getElementById("latency") !== null, undefined, { timeout: TIMEOUT });
@@ -100,6 +109,92 @@ test("a screenshot is the picture that is shown, in its own size, also from a ca
     const canvas = await look();
     assert.ok(canvas.isWhole && canvas.spread > 50, JSON.stringify(canvas));
   }));
+
+test("the last half minute is saved as a file that plays, with sound", () =>
+  withPlayer(async (player, page) => {
+    await page.keyboard.press("m");
+    const { audio } = await player.untilStats("sound", ({ audio, state }) => audio.state === "playing" && audio.received > 100 && state.action === null);
+    await page.mouse.move(200, 150);
+    const directory = path.join(home.directory, "clips");
+    const saved = await savedFile(page, directory, () => page.locator("#player #clip").click());
+    assert.match(saved, /^talk \d{4}-\d\d-\d\d \d\d\.\d\d\.\d\d\.mp4$/);
+    const clip = path.join(directory, saved);
+    const run = promisify(execFile);
+    const { stdout } = await run("ffprobe", ["-v", "error", "-count_frames", "-show_entries", "stream=codec_name,width,nb_read_frames,start_time,duration", "-of", "json", clip]);
+    const [picture, sound] = JSON.parse(stdout).streams;
+    assert.deepEqual([picture.codec_name, sound.codec_name], ["h264", "opus"]);
+    assert.ok(picture.width >= 320 && Number(picture.nb_read_frames) >= 30 && Number(sound.nb_read_frames) >= 50, JSON.stringify({ picture, sound, audio }));
+    // A busy machine leaves pictures out, but makes none up.
+    assert.ok(Number(picture.duration) > Number(picture.nb_read_frames) / 30 - 0.2 && Number(picture.duration) < 31, JSON.stringify(picture));
+    // Every picture and all sound decode.
+    assert.equal((await run("ffmpeg", ["-v", "error", "-i", clip, "-fps_mode", "passthrough", "-f", "framecrc", "-"])).stderr, "");
+    // Without anything that plays there is no clip.
+    await page.evaluate(() => document.getElementById("player").pause());
+    assert.equal(await page.evaluate(() => document.getElementById("player").clip().catch(({ name }) => name)), "InvalidStateError");
+  }, "?name=/talk"));
+
+test("the seek bar shows time and picture of the place under the pointer, and a link leads there", () =>
+  withPlayer(async (player, page) => {
+    await player.untilStats("a past", ({ position }) => position.since !== null && position.now - position.since > 25_000);
+    const bar = await page.locator("#player media-time-range").boundingBox();
+    const image = page.locator("#player #preview img");
+    // The picture comes once the pointer rests.
+    await page.mouse.move(bar.x + bar.width * 0.6, bar.y + bar.height / 2, { steps: 4 });
+    await page.waitForFunction(() => document.getElementById("player").shadowRoot.querySelector("#preview img")?.naturalWidth === 640, undefined, { timeout: TIMEOUT });
+    await page.mouse.move(bar.x + bar.width * 0.6 + 1, bar.y + bar.height / 2);
+    await image.waitFor({ timeout: TIMEOUT });
+    assert.match(await page.locator("#player #preview span").textContent(), /^\d\d:\d\d:\d\d$/);
+    await page.screenshot({ path: path.join(ARTIFACTS, "controls-preview.png") });
+    const at = (await player.stats()).position.now - 15_000;
+    const linked = await openPage(browser, `${node.url}?name=/show&t=${new Date(at).toISOString()}`, { view: "watch" });
+    try {
+      const { position } = await linked.untilStats("the past", ({ position, video }) => video.shown > 10 && !position.live && position.seeking === null && position.shown !== null);
+      assert.ok(position.shown >= at - 100 && position.shown < at + 10_000, `${position.shown - at} ms after the time of the link`);
+    } finally {
+      await linked.close();
+    }
+  }));
+
+test("player and page speak the language that the address names", () =>
+  withPlayer(async (player, page) => {
+    await page.locator("#phase", { hasText: "Live" }).waitFor();
+    assert.equal(await page.evaluate(() => document.documentElement.lang), "de");
+    assert.equal(await page.locator("#share").textContent().then((text) => text.trim()), "Teilen");
+    assert.deepEqual(await page.locator("#player #latency option").allTextContents(), ["Kürzeste Verzögerung", "Ausgewogen", "Flüssig"]);
+    await page.keyboard.press("Space");
+    await page.locator("#about", { hasText: "Pausiert. Es wird nichts empfangen." }).waitFor();
+    await page.mouse.move(200, 150);
+    assert.match(await page.locator("#player #play").getAttribute("aria-label"), /[Ww]iedergabe|[Aa]bspielen/);
+    for (const [width, height] of [[1280, 900], [390, 844]]) {
+      await page.setViewportSize({ width, height });
+      await page.screenshot({ path: path.join(ARTIFACTS, `controls-german-${width}.png`) });
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      assert.equal(overflow, 0, `${width} pixels`);
+    }
+    await assertAccessible(page, "the page in German");
+  }, "?name=/show&lang=de"));
+
+test("a page by plain http from elsewhere says what to do", async () => {
+  const page = await browser.context.newPage();
+  try {
+    const { port } = new URL(node.url);
+    await page.goto(`http://elsewhere.test:${port}/?name=/show`);
+    const sentence = page.locator("#player #sentence", { hasText: "this one came by plain http" });
+    await sentence.waitFor({ timeout: TIMEOUT });
+    assert.match(await sentence.textContent(), /--listen/);
+    // This node has no page by https.
+    assert.ok(await page.locator("#player #action").isHidden());
+    // One that has leads there.
+    await page.route("**/node.json", (route) => route.fulfill({ json: { ws: "/ws", local: false, https: 8_443 } }));
+    await page.reload();
+    await page.locator("#player #sentence", { hasText: "Open https://elsewhere.test:8443 instead." }).waitFor({ timeout: TIMEOUT });
+    await page.screenshot({ path: path.join(ARTIFACTS, "controls-http.png") });
+    const [request] = await Promise.all([page.waitForRequest(/^https:/), page.getByRole("button", { name: "Open the secure page" }).click()]);
+    assert.equal(request.url(), "https://elsewhere.test:8443/?name=/show");
+  } finally {
+    await page.close();
+  }
+});
 
 test("arrows go back and on by five seconds, and steps add up", () =>
   withPlayer(async (player, page) => {

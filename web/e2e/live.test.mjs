@@ -217,9 +217,9 @@ describe("a link to go live", () => {
   });
 
   /** What a page says that is opened at `link`, and what the node counts and logs. */
-  async function check(link, counter, said) {
+  async function check(link, counter, said, script) {
     const before = await tickets();
-    const live = await openLive(browser, link);
+    const live = await openLive(browser, link, script);
     try {
       assert.match(await live.refused(), said);
       const after = await tickets();
@@ -232,7 +232,7 @@ describe("a link to go live", () => {
     }
   }
 
-  test("works once, and for its name", async () => {
+  test("works for whoever uses it first, and for its name", async () => {
     const link = at(trusted.url, links["/second"]);
     await check(link.replace("name=/second", "name=/other"), "refused_name", /is for \/second alone/);
     const live = await openLive(browser, link);
@@ -244,7 +244,17 @@ describe("a link to go live", () => {
     } finally {
       await live.close();
     }
-    await check(link, "refused_used", /used already/);
+    // Opened again in a browser that has the key, and in one that has not.
+    const again = await openLive(browser, link);
+    try {
+      const before = await tickets();
+      await again.goLive();
+      const after = await tickets();
+      assert.deepEqual([after.admitted - before.admitted, after.resumed - before.resumed], [0, 1]);
+    } finally {
+      await again.close();
+    }
+    await check(link, "refused_used", /used already/, "localStorage.clear();");
     const metrics = await (await fetch(`${server.url}metrics`)).text();
     assert.match(metrics, /^namecast_tickets_issued_total 4$/m);
     assert.match(metrics, /^namecast_tickets_shown_total\{outcome="refused_used"\} [1-9]/m);
@@ -272,6 +282,68 @@ function upgrade(origin) {
       response.on("end", () => resolve({ status: response.statusCode, text }));
     });
     request.on("error", reject);
+  });
+}
+
+describe("the sources of a tab that is live", () => {
+  test("change while it is live: whoever watches sees a screen, then the camera, without sound and with it", async () => {
+    const shared = await browser.context.newPage();
+    await shared.setContent(`<title>Shared</title><body style="background: #20c040">`);
+    const live = await openLive(browser, `${server.url}live.html?name=/sources`);
+    let player;
+    try {
+      const link = await live.goLive();
+      player = await openPage(browser, link);
+      await player.untilStats("the camera", ({ video }) => video.shown >= 30);
+      await live.page.bringToFront();
+      await live.page.check("input[value=screen]");
+      await live.page.waitForFunction(() => document.hidden, undefined, { timeout: TIMEOUT, polling: 100 });
+      await player.page.bringToFront();
+      await untilPicture(player, "the screen", isGreen);
+      // The camera has 640 × 360, the screen another size: its qualities are others.
+      const { rungs, kinds } = await player.stats();
+      assert.ok(kinds.audio && rungs.length === 3, JSON.stringify(rungs));
+      await live.page.bringToFront();
+      await live.page.uncheck("#microphone");
+      await player.page.bringToFront();
+      await player.untilStats("no sound", ({ kinds: { audio, video } }) => video && !audio);
+      assert.ok(await live.page.locator("#sound-off").isHidden());
+      await live.page.bringToFront();
+      await live.page.check("input[value=camera]");
+      await live.page.check("#microphone");
+      await player.page.bringToFront();
+      await untilPicture(player, "the camera again", isBlueAndRed);
+      await player.untilStats("sound again", ({ kinds: { audio } }) => audio);
+      // Nothing to send is refused, and the form says what is sent.
+      await live.page.bringToFront();
+      await live.page.uncheck("#microphone");
+      await live.page.click("input[value=none]");
+      await live.page.locator("#notices", { hasText: "There is nothing to send" }).waitFor({ timeout: TIMEOUT });
+      assert.ok(await live.page.isChecked("input[value=camera]"));
+      assert.equal(await live.page.evaluate(() => globalThis.namecastLive.state), "live");
+      assert.equal(await live.page.evaluate(() => globalThis.namecastLive.link), link);
+      assert.deepEqual([...live.errors, ...player.errors], []);
+    } finally {
+      await player?.close();
+      await live.close();
+      await shared.close();
+    }
+  });
+});
+
+/** Waits until the player shows a picture that `check` knows. */
+async function untilPicture(player, what, check) {
+  const end = Date.now() + TIMEOUT;
+  while (!check(await player.picture())) {
+    assert.ok(Date.now() < end, `the picture is not ${what}`);
+  }
+}
+
+/** Whether the last rows of an image, as RGBA, are green. */
+function isGreen({ width, height, data }) {
+  return [1, 3].every((quarter) => {
+    const at = 4 * ((height - 2) * width + Math.floor((quarter * width) / 4));
+    return data[at + 1] - data[at] > 80 && data[at + 1] - data[at + 2] > 60;
   });
 }
 

@@ -22,7 +22,7 @@ before(async () => {
 after(() => world?.end());
 
 test("the package has what it needs and nothing else", () => {
-  const kinds = [/^dist\/namecast-player\.js$/, /^dist\/worker-.*\.js$/, /^dist\/player-.*\.js$/, /^dist\/controls-.*\.js$/, /^dist\/format-.*\.js$/, /^dist\/screenshot-.*\.js$/, /^dist\/hls.*\.js$/, /^dist\/.*\.wasm$/, /^index\.d\.ts$/, /^react\.js$/, /^react\.d\.ts$/, /^README\.md$/, /^package\.json$/, /^LICENSE-(APACHE|MIT)$/, /^example\/index\.html$/];
+  const kinds = [/^dist\/namecast-player\.js$/, /^dist\/worker-.*\.js$/, /^dist\/player-.*\.js$/, /^dist\/controls-.*\.js$/, /^dist\/format-.*\.js$/, /^dist\/screenshot-.*\.js$/, /^dist\/clip-.*\.js$/, /^dist\/de-.*\.js$/, /^dist\/i18n-.*\.js$/, /^dist\/hls.*\.js$/, /^dist\/.*\.wasm$/, /^index\.d\.ts$/, /^react\.js$/, /^react\.d\.ts$/, /^README\.md$/, /^package\.json$/, /^LICENSE-(APACHE|MIT)$/, /^example\/index\.html$/];
   for (const kind of kinds) {
     assert.ok(unpacked.files.some((file) => kind.test(file)), `${kind} is in the package`);
   }

@@ -25,16 +25,16 @@ export interface PlayerState {
   isPlaying: boolean;
   /** Whether the sentence stands in place of the picture, as there is none. */
   covers: boolean;
-  /** What a person can do about it: forget the remembered key, or allow sound. */
-  action: "forget" | "sound" | null;
+  /** What a person can do about it: forget the remembered key, allow sound, or open the page by https. */
+  action: "forget" | "sound" | "https" | null;
 }
 
 /**
- * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`, `background`.
+ * A live stream, used like `<video>`. Attributes: `src`, `autoplay`, `muted`, `controls`, `background`, `lang`.
  *
  * Events of HTMLMediaElement: `loadstart`, `loadedmetadata`, `durationchange`, `canplay`, `play`, `playing`, `pause`, `waiting`, `timeupdate`,
  * `progress`, `seeking`, `seeked`, `volumechange`, `resize`, `emptied`, `error`, `enterpictureinpicture`, `leavepictureinpicture`;
- * and of its own `qualitychange`, `latencychange`, `captionschange` and `statechange`.
+ * and of its own `qualitychange`, `latencychange`, `captionschange`, `titlechange` and `statechange`.
  */
 export declare class NamecastPlayer extends HTMLElement {
   /** Address of the node's page with the name and key of the stream: `https://node.example/?name=/show&key=…`. */
@@ -58,6 +58,8 @@ export declare class NamecastPlayer extends HTMLElement {
   readonly error: PlayerError | null;
   readonly videoWidth: number;
   readonly videoHeight: number;
+  /** Title that the publisher gave the stream; null: none, or not known yet. */
+  readonly streamTitle: string | null;
   readonly qualities: Quality[];
   /** A name of `qualities`, `lowest`, `highest`, or `auto`: what the connection carries. */
   quality: string;
@@ -76,6 +78,8 @@ export declare class NamecastPlayer extends HTMLElement {
   getStartDate(): Date;
   /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
   screenshot(): Promise<Blob>;
+  /** The last half minute as MP4, as it was received, where `controls` are set. Throws `InvalidStateError` where there is none. */
+  clip(): Promise<Blob>;
   requestPictureInPicture(): Promise<PictureInPictureWindow>;
 }
 

@@ -5,7 +5,7 @@ import type { ForwardRefExoticComponent, HTMLAttributes, RefAttributes } from "r
 type PlayerEvents = {
   [Name in
     | "onPlay" | "onPlaying" | "onPause" | "onWaiting" | "onTimeUpdate" | "onSeeking" | "onSeeked" | "onVolumeChange" | "onError" | "onStateChange"
-    | "onQualityChange" | "onLatencyChange" | "onCaptionsChange" | "onEnterPictureInPicture" | "onLeavePictureInPicture"]?: (event: Event & { readonly currentTarget: Player }) => void;
+    | "onQualityChange" | "onLatencyChange" | "onCaptionsChange" | "onTitleChange" | "onEnterPictureInPicture" | "onLeavePictureInPicture"]?: (event: Event & { readonly currentTarget: Player }) => void;
 };
 
 /** Attributes of `<namecast-player>`. */

@@ -14,10 +14,13 @@ import { StepLog } from "./page/log.ts";
 import { element, setText } from "./page/elements.ts";
 import { Share } from "./page/share.ts";
 import { Streams } from "./page/streams.ts";
+import { translatePage } from "./page/translate.ts";
 import { Theme } from "./page/theme.ts";
 import type { Fault, ReceivedSample, Report, Shown } from "./shared/messages.ts";
-import { readNode } from "./shared/node.ts";
+import { fetchNode, readNode } from "./shared/node.ts";
+import { readableName } from "./shared/readable-name.ts";
 import type { Summary } from "./shared/summary.ts";
+import { t } from "./shared/language.ts";
 
 /** How long the instruments wait for the first picture, which needs the processor more than they do, in milliseconds. */
 const PICTURE_FIRST = 1_000;
@@ -86,7 +89,12 @@ class Page {
     if (early !== undefined) {
       this.#player.early = { ...early, node: early.node.then((answer) => readNode(answer, location.href)) };
     }
-    this.#player.src = location.href;
+    const lang = new URLSearchParams(location.search).get("lang");
+    if (lang !== null) {
+      this.#player.lang = lang;
+    }
+    void translatePage();
+    void this.#begin();
     // What a browser lacks is known before anybody listens.
     this.#showState();
     window.namecast = this.#makeHandle();
@@ -98,6 +106,23 @@ class Page {
     document.addEventListener("keydown", (event) => this.#handleKey(event));
     setTimeout(() => this.#allowInstruments(), PICTURE_FIRST);
     this.#showView(new URLSearchParams(location.search).get("view") === "inspect" ? "inspect" : "watch");
+  }
+
+  /** Plays the stream that the address names, or else the one that the node offers; where it offers none, there is a list. */
+  async #begin(): Promise<void> {
+    if (this.#options.name === undefined) {
+      const node = await (this.#player.early?.node ?? fetchNode(location.href)).catch(() => undefined);
+      if (node?.hasName === false) {
+        this.#player.early?.worker.terminate();
+        document.body.dataset["front"] = "";
+        setText(element("streams-title"), t("Live here"));
+        setText(element("about"), "");
+        element("streams").hidden = false;
+        this.#streams.start();
+        return;
+      }
+    }
+    this.#player.src = location.href;
   }
 
   #publish(name: string): void {
@@ -117,8 +142,11 @@ class Page {
         this.#name = report.name;
         element("name").textContent = report.name;
         this.#showState();
-        document.title = `${report.name} · Namecast`;
         this.#streams.follow(report.name);
+        this.#showTitle(null);
+        break;
+      case "title":
+        this.#showTitle(report.title);
         break;
       case "facts":
         if (report.facts.publishing !== undefined) {
@@ -138,6 +166,11 @@ class Page {
     }
   }
 
+  #showTitle(title: string | null): void {
+    element("title").textContent = title;
+    document.title = `${title ?? readableName(this.#name)} · Namecast`;
+  }
+
   /** The badge, and under the picture the sentence, unless that stands in place of the picture. */
   #showState(): void {
     const { badge, look, sentence, covers } = this.#player.state;
@@ -153,18 +186,18 @@ class Page {
     const button = element("diagnostics");
     try {
       await navigator.clipboard.writeText(text);
-      button.textContent = "Copied";
+      button.textContent = t("Copied");
     } catch {
-      button.textContent = "The browser does not allow copying";
+      button.textContent = t("The browser does not allow copying");
     }
-    setTimeout(() => (button.textContent = "Copy diagnostics"), 2_000);
+    setTimeout(() => (button.textContent = t("Copy diagnostics")), 2_000);
   }
 
   #showSummary(summary: Summary): void {
     if (document.hidden) {
       return;
     }
-    this.#share.show(this.#name, summary);
+    this.#share.follow(this.#name, this.#player.streamTitle, summary);
     if (summary.video.shown > 0) {
       this.#allowInstruments();
       this.#streams.start();

@@ -6,19 +6,20 @@ import { qualities } from "../src/worker/publish-ladder.ts";
 
 describe("the ticket", () => {
   const token = "0123456789abcdef0123456789abcdef";
-  const random = () => new Uint8Array(16).fill(0xab);
+  const key = "ab".repeat(32);
 
-  test("is the link's token and a secret that the tab keeps", () => {
-    const kept = new Map<string, string>();
-    const store = { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, value: string) => void kept.set(key, value) };
-    const first = ticketOf(`#${token}`, store, random);
-    expect(first).toBe(token + "ab".repeat(16));
-    expect(ticketOf(`#${token}`, store, () => new Uint8Array(16))).toBe(first);
+  test("is the link's token and a secret that follows from it and from the key that signs", async () => {
+    const first = await ticketOf(`#${token}`, key);
+    // printf 'namecast-ticket 0123456789abcdef0123456789abcdef abab…' | sha256sum
+    expect(first).toBe(`${token}b3af9bd35af3fdf8e888c6c8ffd6c3de`);
+    expect(await ticketOf(`#${token}`, key)).toBe(first);
+    expect(await ticketOf(`#${token}`, "cd".repeat(32))).not.toBe(first);
+    expect((await ticketOf(`#${"0".repeat(32)}`, key))?.slice(32)).not.toBe(first?.slice(32));
   });
 
-  test("is none where the link has none", () => {
-    expect(ticketOf("", undefined, random)).toBeUndefined();
-    expect(ticketOf(`#${token}0`, undefined, random)).toBeUndefined();
+  test("is none where the link has none", async () => {
+    expect(await ticketOf("", key)).toBeUndefined();
+    expect(await ticketOf(`#${token}0`, key)).toBeUndefined();
   });
 });
 

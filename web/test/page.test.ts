@@ -2,11 +2,12 @@ import { describe, expect, test } from "vitest";
 import { bitrate, milliseconds, percent } from "../src/player/format.ts";
 import { clampTarget, readOptions, withOption } from "../src/player/options.ts";
 import { plotTop, Series } from "../src/page/series.ts";
-import { sharedAddress, shareLink } from "../src/page/share.ts";
+import { embedCode, sharedAddress, shareLink } from "../src/page/share.ts";
 import { why, whyPicture } from "../src/page/why.ts";
 import type { PlayerState } from "../src/player/state.ts";
 import { qualitiesOf } from "../src/player/qualities.ts";
 import { parseHash, parseNodeInfo } from "../src/shared/node.ts";
+import { readableName } from "../src/shared/readable-name.ts";
 import type { StageTimes, Summary } from "../src/shared/summary.ts";
 import { clockAhead, meanStages, pathOf, sharesOf } from "../src/worker/figures.ts";
 import { Meter } from "../src/worker/meter.ts";
@@ -42,7 +43,7 @@ describe("the server's description of itself", () => {
   });
 
   test("has defaults, and follows the page's scheme", () => {
-    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", key: undefined, local: false, websocket: "wss://a.example/ws", webTransport: undefined, elsewhere: [] });
+    expect(parseNodeInfo({}, new URL("https://a.example/"))).toEqual({ name: "/demo", hasName: false, key: undefined, securePage: undefined, local: false, websocket: "wss://a.example/ws", webTransport: undefined, elsewhere: [] });
   });
 
   test("is refused if it is none, and loses a transport that makes no sense", () => {
@@ -236,6 +237,27 @@ test("qualities are lines of the picture, and the rate where several have as man
 test("a shared link carries the key, and nothing of what only its sender chose", () => {
   const link = shareLink("https://a.example/?view=inspect&target=20", "/cam/1", "00ff");
   expect(link).toBe("https://a.example/?name=%2Fcam%2F1&key=00ff");
+});
+
+test("a link may name a time, which the player begins at", () => {
+  const link = shareLink("https://a.example/", "/cam", "00ff", Date.UTC(2026, 10, 29, 9, 12, 5, 250));
+  expect(link).toBe("https://a.example/?name=%2Fcam&key=00ff&t=2026-11-29T09%3A12%3A05.250Z");
+  expect(readOptions(new URL(link).searchParams)).toEqual({ name: "/cam", key: "00ff", at: Date.UTC(2026, 10, 29, 9, 12, 5, 250) });
+  expect(readOptions(new URLSearchParams("t=yesterday"))).toEqual({});
+});
+
+test("code to embed a player holds a title as text", () => {
+  const code = embedCode("https://a.example/", "https://a.example/?name=%2Fcam&key=00ff", `"><script>`);
+  expect(code).toContain(`src="https://a.example/embed.html?name=%2Fcam&amp;key=00ff"`);
+  expect(code).toContain(`title="&quot;&gt;&lt;script&gt;"`);
+});
+
+test("names are readable where they are text", () => {
+  expect(readableName("/caf%C3%A9/two%20words")).toBe("/café/two words");
+  // Octets that are no UTF-8, a line feed, and a mark that turns the direction of what follows.
+  for (const name of ["/%FF", "/a%0Ab", "/%E2%80%AEgpj"]) {
+    expect(readableName(name)).toBe(name);
+  }
 });
 
 test("a link is for others, where there is a way to them", async () => {

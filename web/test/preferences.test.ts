@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Store } from "../src/player/known-keys.ts";
-import { LATENCIES } from "../src/player/latencies.ts";
+import { latencies } from "../src/player/latencies.ts";
 import { clampTarget } from "../src/player/options.ts";
 import { keepPreferences, lastingQuality, readPreferences } from "../src/player/preferences.ts";
 
@@ -49,7 +49,7 @@ test("a quality is kept by its place, as other streams have other names", () => 
 });
 
 test("latencies to choose from are targets that the slider has", () => {
-  const targets = LATENCIES.map(({ target }) => target);
+  const targets = latencies().map(({ target }) => target);
   expect(targets.map(clampTarget)).toEqual(targets);
   expect(targets.toSorted((one, other) => one - other)).toEqual(targets);
 });

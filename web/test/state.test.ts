@@ -61,7 +61,7 @@ function situation(some: Partial<Omit<Situation, "facts">> & { facts?: Partial<F
 }
 
 const REFUSAL = { signer: "/cam/KEY/1", verdict: "refused: unknown root", since: "2026-05-01" };
-const SEGMENTS = { height: 720, failure: null, still: 100, behind: 6.2, hasBegun: true };
+const SEGMENTS = { height: 720, failure: null, still: 100, behind: 6.2, hasBegun: true, isOfNode: false };
 const down = (lost: string | null): Partial<Facts> => ({ link: { isUp: false, lost } });
 
 /** What happened, and what people read: kind, badge and sentence. */
@@ -169,11 +169,12 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
   ],
   ["data only", situation({ summary: summary({ kinds: { video: false, audio: false, data: true }, evidence: { shown: null } }) }), "data", "Data", "This stream has data only."],
   ["HLS", situation({ segments: SEGMENTS }), "segments", "Segments", "Plays segments · 720p · 6 s behind the publisher"],
+  ["HLS of the node", situation({ segments: { ...SEGMENTS, isOfNode: true } }), "segments", "Segments", "Plays segments that the node checked · 720p · 6 s behind the publisher"],
   ["HLS without new segments", situation({ segments: { ...SEGMENTS, still: 5_000 } }), "interrupted", "Waiting", "No new segment of /cam arrives. Playback resumes with the next one."],
   ["HLS that joins", situation({ segments: { ...SEGMENTS, still: 5_000, hasBegun: false } }), "joining", "Joining", "Looking for the segments of /cam…"],
   ["HLS that cannot be fetched", situation({ segments: { ...SEGMENTS, failure: { sentence: "Fetching failed.", isFinal: false } } }), "interrupted", "Waiting", "Fetching failed."],
-  ["http", situation({ lack: { kind: "insecure", sentence: "Open the page by https." } }), "insecure", "Cannot play", "Open the page by https."],
-  ["no WebCodecs", situation({ lack: { kind: "unsupported", sentence: "Try a newer browser." } }), "unsupported", "Cannot play", "Try a newer browser."],
+  ["http", situation({ lack: { kind: "insecure", sentence: "Open the page by https.", remedy: null } }), "insecure", "Cannot play", "Open the page by https."],
+  ["no WebCodecs", situation({ lack: { kind: "unsupported", sentence: "Try a newer browser.", remedy: null } }), "unsupported", "Cannot play", "Try a newer browser."],
   ["an unknown codec", situation({ facts: { videoCodec: "hvc1" } }), "codec", "Cannot play", "This browser cannot decode hvc1. Try another browser, or publish with another codec."],
   ["a worker that failed", situation({ facts: { failure: "out of memory" } }), "failed", "Failed", "The player failed: out of memory. Reload the page to try again."],
   ["a click for sound", situation({ soundNeedsClick: true }), "live", "Live", "The browser plays sound only after a click."],

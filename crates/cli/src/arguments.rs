@@ -10,6 +10,7 @@ use namecast_media::ingest::codec::{VideoCodec, made_by};
 use namecast_media::ingest::ladder::{LadderWish, PictureSize};
 use namecast_media::ingest::source::Input;
 use namecast_packet::Name;
+use namecast_stream::catalogue::{MAX_TITLE, is_title};
 use namecast_units::Bitrate;
 
 use crate::tls::TlsFiles;
@@ -27,6 +28,9 @@ pub struct Media {
     /// repeated.
     #[arg(long, value_name = "NAME=FILE|-")]
     pub data: Vec<DataInput>,
+    /// Title of the stream for people, which players show beside the name: up to 200 octets.
+    #[arg(long, value_name = "TEXT", value_parser = parse_title)]
+    pub title: Option<String>,
     /// Start files again at their end.
     #[arg(long = "loop")]
     pub looped: bool,
@@ -218,6 +222,15 @@ pub struct KnownKeysFile {
     /// File of remembered keys, a line each; without it: namecast/known_keys in the user's data directory.
     #[arg(long, value_name = "FILE")]
     pub known_keys: Option<PathBuf>,
+}
+
+fn parse_title(text: &str) -> Result<String, String> {
+    match is_title(text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "a title has 1 to {MAX_TITLE} octets and is one line"
+        )),
+    }
 }
 
 /// Reads `20%` or `20`.

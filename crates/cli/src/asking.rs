@@ -10,7 +10,7 @@ use namecast_packet::{
 };
 use namecast_units::Duration;
 
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 
 /// An Interest without an answer is sent again after this time.
 const REPEAT: Duration = Duration::from_secs(1);

@@ -9,8 +9,8 @@ use namecast_packet::Name;
 
 use crate::arguments::Trusted;
 use crate::certificate_file;
+use crate::hexadecimal::hex;
 use crate::known_keys::{KnownKey, KnownKeys, parse_digest};
-use crate::page_server::hex;
 
 /// Digits of a digest that are shown where all of them would only hide the sentence.
 const SHOWN_DIGITS: usize = 16;

@@ -20,7 +20,7 @@ use namecast_net::Clock;
 use namecast_packet::Name;
 use namecast_units::Timestamp;
 
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 use crate::places;
 
 /// Largest file that is read or written, in bytes: a line takes about one hundred.

@@ -15,6 +15,7 @@ mod certificate_file;
 pub mod commands;
 mod connect;
 pub mod forwarder_config;
+mod hexadecimal;
 mod hls;
 mod key_check;
 mod known_keys;

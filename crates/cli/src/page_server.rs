@@ -1,5 +1,8 @@
 //! The web server of a node: the page, WebSocket faces, and the node's state.
 
+mod about;
+mod files;
+mod glance;
 mod viewers;
 
 use std::net::SocketAddr;
@@ -14,19 +17,19 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use namecast_net::Node;
 use namecast_net::web::{self, Purpose, Refusal, Scheme, Visitor, WebRequest};
 use namecast_net::websocket::WebDoor;
 use namecast_net::webtransport::WebTransportListener;
 use namecast_packet::Name;
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 
+use files::{file, inline_scripts};
+use glance::Glances;
 use viewers::Viewers;
 
+use crate::hexadecimal::hex;
 use crate::telemetry::Telemetry;
 use crate::web_listener::{WebCounters, WebServer};
 
@@ -35,12 +38,6 @@ const MORE_PORTS: u16 = 20;
 /// What others than this machine get where the state of the node is.
 const NOT_PUBLIC: &str = "Only this machine may read the state of the node: to let everybody, set public-status = true in \
     [web] of the configuration file.\n";
-/// What is served where the page was not built.
-const NO_PAGE: &str =
-    "The page is not part of this binary: run `cargo xtask web`, then build again.\n";
-
-/// Encodings that the build made of files beside them, the smallest first: their names in HTTP, and what the files end in.
-const ENCODINGS: [(&str, &str); 2] = [("br", ".br"), ("gzip", ".gz")];
 /// Streams that are listed.
 const MAX_STREAMS: usize = 64;
 /// Prefixes that are no streams of anybody.
@@ -48,13 +45,9 @@ const NO_STREAMS: [&str; 2] = ["/localhost", "/localhop"];
 
 /// Where streams are as HLS.
 const HLS: &str = "/hls";
+/// The page of a player alone, for pages of other sites.
+const EMBEDDED: &str = "/embed.html";
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
-
-/// The built page: part of the binary, but read from disk in debug builds.
-#[derive(rust_embed::RustEmbed)]
-#[folder = "../../web/dist"]
-#[allow_missing = true]
-struct Page;
 
 /// What the page is told about the node.
 #[derive(Clone, Debug, Default)]
@@ -74,9 +67,11 @@ struct Shared {
     telemetry: Telemetry,
     streams: Router,
     pushes: Router,
-    /// Where other machines find the page.
+    /// Where other machines find the page, by https, and its port there.
     elsewhere: Arc<[String]>,
+    secure_port: Option<u16>,
     viewers: Viewers,
+    glances: Glances,
 }
 
 /// Everything a page server needs beside its socket.
@@ -96,6 +91,7 @@ impl PageService {
     ) -> Self {
         Self {
             shared: Shared {
+                glances: Glances::new(node.clone(), &config),
                 node,
                 web,
                 config: Arc::new(config),
@@ -104,6 +100,7 @@ impl PageService {
                 streams: Router::new(),
                 pushes: Router::new(),
                 elsewhere: Arc::default(),
+                secure_port: None,
                 viewers: Viewers::default(),
             },
         }
@@ -116,10 +113,11 @@ impl PageService {
         self
     }
 
-    /// Tells pages where other machines find them.
+    /// Tells pages where other machines find them by https: at `port` of these addresses.
     #[must_use]
-    pub(crate) fn reached_at(mut self, elsewhere: Vec<String>) -> Self {
+    pub(crate) fn reached_at(mut self, port: u16, elsewhere: Vec<String>) -> Self {
         self.shared.elsewhere = elsewhere.into();
+        self.shared.secure_port = Some(port);
         self
     }
 
@@ -175,8 +173,12 @@ impl PageService {
         Router::new()
             .route(
                 "/",
-                get(|headers: HeaderMap| async move { file("index.html", &headers) }),
+                get(move |State(shared): State<Shared>, request: Request| async move {
+                    about::index(&shared, scheme, request).await
+                }),
             )
+            .route("/about.json", get(about::about_json))
+            .route("/thumbnail.jpg", get(about::thumbnail))
             .route("/node.json", get(node_json))
             .route("/streams.json", get(streams_json))
             .route("/viewers.json", get(viewers_json))
@@ -202,28 +204,31 @@ impl PageService {
                 (shared.clone(), scheme),
                 admit_pusher,
             )))
-            .layer(middleware::map_response_with_state(
-                shared.policy(),
+            .layer(middleware::from_fn_with_state(
+                Arc::new(shared.policies()),
                 isolate,
             ))
     }
 }
 
+/// Content-Security-Policy of the page that others embed, and of all others.
+struct Policies {
+    embedded: HeaderValue,
+    others: HeaderValue,
+}
+
 impl Shared {
-    /// Returns the Content-Security-Policy: sources that the page may load, and sites that may embed it.
-    fn policy(&self) -> HeaderValue {
+    /// Returns the policies: sources that pages may load, and sites that may embed them.
+    fn policies(&self) -> Policies {
         let mut ancestors = self.web.config().frame_ancestors.join(" ");
         if ancestors.is_empty() {
             ancestors.push_str("'none'");
         }
         let scripts = inline_scripts();
-        // The player's controls have styles in their shadow trees.
-        let policy = format!(
-            "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{scripts}; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
-             connect-src 'self' wss: https:; img-src 'self' data: blob:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
-             form-action 'none'; frame-ancestors {ancestors}"
-        );
-        HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
+        Policies {
+            embedded: policy(&scripts, "*"),
+            others: policy(&scripts, &ancestors),
+        }
     }
 
     /// Who sends a request for `purpose`, and the page's origin if it may read the answer.
@@ -262,7 +267,7 @@ async fn admit(
         Err(refusal) => return (refusal.status(), format!("{refusal}\n")).into_response(),
     };
     let path = request.uri().path();
-    let is_for_pages = path == "/node.json" || path.starts_with(HLS);
+    let is_for_pages = ["/node.json", "/thumbnail.jpg"].contains(&path) || path.starts_with(HLS);
     request.extensions_mut().insert(visitor);
     let mut response = next.run(request).await;
     if is_for_pages {
@@ -324,8 +329,22 @@ pub(crate) async fn bind(mut address: SocketAddr) -> std::io::Result<TcpListener
     Err(first)
 }
 
-/// Lets the page share memory with its workers and time things exactly: both need cross-origin isolation.
-async fn isolate(State(policy): State<HeaderValue>, mut response: Response) -> Response {
+/// Returns a Content-Security-Policy with these inline scripts and these sites that may embed the page.
+fn policy(scripts: &str, ancestors: &str) -> HeaderValue {
+    // The player's controls have styles in their shadow trees.
+    let policy = format!(
+        "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'{scripts}; style-src 'self' 'unsafe-inline'; worker-src 'self' blob:; \
+         connect-src 'self' wss: https:; img-src 'self' data: blob:; media-src 'self' blob:; object-src 'none'; base-uri 'none'; \
+         form-action 'none'; frame-ancestors {ancestors}"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("frame-ancestors 'none'"))
+}
+
+/// Lets the page share memory with its workers and time things exactly: both need cross-origin isolation. The page of a player alone
+/// may be embedded anywhere: nothing in it acts for a person.
+async fn isolate(State(policies): State<Arc<Policies>>, request: Request, next: Next) -> Response {
+    let is_embedded = request.uri().path() == EMBEDDED;
+    let mut response = next.run(request).await;
     let headers = response.headers_mut();
     let mut set = |name, value: &'static str| {
         headers
@@ -340,75 +359,21 @@ async fn isolate(State(policy): State<HeaderValue>, mut response: Response) -> R
         HeaderName::from_static("cross-origin-embedder-policy"),
         "require-corp",
     );
-    set(RESOURCE_POLICY, "same-origin");
+    let readers = if is_embedded {
+        "cross-origin"
+    } else {
+        "same-origin"
+    };
+    set(RESOURCE_POLICY, readers);
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
     // A link may hold a key.
     set(header::REFERRER_POLICY, "no-referrer");
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    let policy = match is_embedded {
+        true => &policies.embedded,
+        false => &policies.others,
+    };
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
     response
-}
-
-/// Digests of the scripts within the page's own files, as a policy names what it allows; each after a space.
-fn inline_scripts() -> String {
-    let mut digests = String::new();
-    for name in Page::iter().filter(|name| name.ends_with(".html")) {
-        let Some(file) = Page::get(&name) else {
-            continue;
-        };
-        let text = String::from_utf8_lossy(&file.data);
-        for script in text.split("<script>").skip(1) {
-            let script = script.split_once("</script>").map_or(script, |it| it.0);
-            let digest = STANDARD.encode(Sha256::digest(script.as_bytes()));
-            digests.push_str(&format!(" 'sha256-{digest}'"));
-        }
-    }
-    digests
-}
-
-/// One file of the page, compressed if the build did that and the browser takes it. Names under `assets/` carry a digest of
-/// their content, so they may be kept for ever.
-fn file(path: &str, request: &HeaderMap) -> Response {
-    let Some(file) = Page::get(path) else {
-        let text = if path == "index.html" {
-            NO_PAGE
-        } else {
-            "There is no such file.\n"
-        };
-        return (StatusCode::NOT_FOUND, text).into_response();
-    };
-    let keep = if path.starts_with("assets/") {
-        "public, max-age=31536000, immutable"
-    } else {
-        "no-cache"
-    };
-    let headers = [
-        (header::CONTENT_TYPE, file.metadata.mimetype().to_owned()),
-        (header::CACHE_CONTROL, keep.to_owned()),
-        (header::VARY, "accept-encoding".to_owned()),
-    ];
-    let encoded = ENCODINGS.iter().find_map(|(encoding, ending)| {
-        let encoded = Page::get(&format!("{path}{ending}"))?;
-        accepts(request, encoding).then_some((*encoding, encoded.data))
-    });
-    match encoded {
-        Some((encoding, data)) => {
-            (headers, [(header::CONTENT_ENCODING, encoding)], data).into_response()
-        }
-        None => (headers, file.data).into_response(),
-    }
-}
-
-/// Whether a request takes a response in this encoding (RFC 9110, section 12.5.3). `*` counts for nothing: nobody who cares
-/// sends it.
-fn accepts(request: &HeaderMap, encoding: &str) -> bool {
-    let values = request.get_all(header::ACCEPT_ENCODING).into_iter();
-    let texts = values.filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(',')).any(|item| {
-        let (name, weight) = item.split_once(';').unwrap_or((item, ""));
-        let weight = weight.trim().strip_prefix("q=");
-        let weight = weight.and_then(|weight| weight.parse::<f32>().ok());
-        name.trim().eq_ignore_ascii_case(encoding) && weight.unwrap_or(1.0) > 0.0
-    })
 }
 
 fn json_response(value: &Value) -> Response {
@@ -426,6 +391,9 @@ async fn node_json(
     let mut node = json!({ "ws": "/ws", "local": visitor == Visitor::Local });
     if visitor == Visitor::Local {
         node["elsewhere"] = json!(&*shared.elsewhere);
+    }
+    if let Some(port) = shared.secure_port {
+        node["https"] = json!(port);
     }
     if let Some(name) = &shared.config.name {
         node["name"] = json!(name);
@@ -538,27 +506,9 @@ async fn health(State(shared): State<Shared>, Extension(visitor): Extension<Visi
     shared.telemetry.health().await
 }
 
-/// Octets in hexadecimal.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_encoding_counts_as_the_browser_says() {
-        let request = |text: &'static str| {
-            HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))])
-        };
-        assert!(accepts(&request("gzip, deflate, br;q=0.5"), "br"));
-        assert!(accepts(&request("GZIP"), "gzip"));
-        for refused in ["gzip", "br;q=0, gzip", "br; q=0.000", "*", ""] {
-            assert!(!accepts(&request(refused), "br"), "{refused}");
-        }
-        assert!(!accepts(&HeaderMap::new(), "br"));
-    }
 
     /// Streams register their root, archives and objects what is below; the node's own names are nobody's streams.
     #[test]

@@ -29,6 +29,7 @@ pub mod record;
 #[cfg(any(test, feature = "hostile"))]
 mod script;
 pub mod streams;
+pub mod thumbnail;
 pub mod voice;
 #[cfg(feature = "whip")]
 pub mod whip;

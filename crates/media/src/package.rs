@@ -182,6 +182,7 @@ impl Packager {
         let streams = [Some(&self.video), self.audio.as_ref()];
         let catalogue = Catalogue {
             version: 0,
+            title: None,
             streams: streams.into_iter().flatten().cloned().collect(),
             signer: String::new(),
         };

@@ -50,6 +50,7 @@ fn catalogue(reorder_delay: u64) -> Catalogue {
     };
     Catalogue {
         version: 1,
+        title: None,
         streams: vec![
             stream("video", StreamKind::Video, "h264", video),
             stream("audio", StreamKind::Audio, "opus", audio),

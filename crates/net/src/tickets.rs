@@ -6,7 +6,8 @@
 //!                                                  later: admitted with the same secret, from whichever face
 //! ```
 //!
-//! The token works once. Whoever used it goes on with its own secret: after a reconnection, and after the page was loaded anew.
+//! The token works once. Whoever used it goes on with its own secret: after a reconnection, after the page was loaded anew, and after
+//! it was closed, until the secret was not shown for a day. Pages derive it from the key that signs what they publish.
 //! The route ends with the face, as all routes do, and a ticket with the node. Tokens and secrets are kept and compared as
 //! digests, so that how long a comparison takes says nothing of them.
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_forward::FaceId;
 use namecast_packet::Name;
+use namecast_units::{Duration, Instant};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -27,6 +29,9 @@ pub const TOKEN_SIZE: usize = 16;
 const SHOWN_SIZE: usize = 2 * TOKEN_SIZE;
 /// Tickets of a node.
 pub const MAX_TICKETS: usize = 64;
+
+/// Time after which the secret of whoever used a token admits nobody any more. A page that is live shows it again and again.
+pub const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a page shows to publish for the first time.
 pub type Token = [u8; TOKEN_SIZE];
@@ -51,6 +56,8 @@ struct Ticket {
 struct Holder {
     secret: [u8; 32],
     face: FaceId,
+    /// When it showed its secret last.
+    shown_at: Instant,
 }
 
 /// There are as many tickets as a node may have.
@@ -74,9 +81,12 @@ pub enum TicketRefusal {
     /// The token is for another name.
     #[error("this link is for {0} alone: open it as it was printed")]
     Name(Name),
+    /// Whoever used the token did not for a day.
+    #[error("this link was used more than a day ago: ask for a new link")]
+    Expired,
     /// Somebody else used the token.
     #[error(
-        "this link was used already, and works once: go on in the tab that used it, or ask for a new link"
+        "this link was used already, and works once: go on in the browser that used it, or ask for a new link"
     )]
     Used,
 }
@@ -88,6 +98,7 @@ impl TicketRefusal {
             Self::Token => "refused_token",
             Self::Origin => "refused_origin",
             Self::Name(_) => "refused_name",
+            Self::Expired => "refused_expired",
             Self::Used => "refused_used",
         }
     }
@@ -108,6 +119,8 @@ pub struct TicketCounters {
     pub refused_origin: u64,
     /// Refused, as they are for another name.
     pub refused_name: u64,
+    /// Refused, as whoever had used the token did not for a day.
+    pub refused_expired: u64,
     /// Refused, as somebody else had used the token.
     pub refused_used: u64,
 }
@@ -143,17 +156,18 @@ impl Tickets {
         self.lock().tickets.is_empty()
     }
 
-    /// Admits whoever shows token and secret on `face` to publish `name`. Returns the face that it was admitted on before, if
+    /// Admits whoever shows token and secret on `face` at `now` to publish `name`. Returns the face that it was admitted on before, if
     /// that is another one.
     pub(crate) fn admit(
         &self,
         shown: &[u8],
         name: &Name,
         (face, visitor): (FaceId, Option<Visitor>),
+        now: Instant,
     ) -> Result<Option<FaceId>, TicketRefusal> {
         let mut state = self.lock();
         let State { tickets, counters } = &mut *state;
-        let admitted = try_admit(tickets, shown, name, (face, visitor));
+        let admitted = try_admit(tickets, shown, name, (face, visitor), now);
         let counter = match &admitted {
             Ok(Admission::First) => &mut counters.admitted,
             Ok(Admission::Again) => return Ok(None),
@@ -161,6 +175,7 @@ impl Tickets {
             Err(TicketRefusal::Token) => &mut counters.refused_token,
             Err(TicketRefusal::Origin) => &mut counters.refused_origin,
             Err(TicketRefusal::Name(_)) => &mut counters.refused_name,
+            Err(TicketRefusal::Expired) => &mut counters.refused_expired,
             Err(TicketRefusal::Used) => &mut counters.refused_used,
         };
         *counter += 1;
@@ -194,6 +209,7 @@ fn try_admit(
     shown: &[u8],
     name: &Name,
     (face, visitor): (FaceId, Option<Visitor>),
+    now: Instant,
 ) -> Result<Admission, TicketRefusal> {
     let (token, secret) = match shown.split_at_checked(TOKEN_SIZE) {
         Some(parts) if shown.len() == SHOWN_SIZE => parts,
@@ -211,12 +227,22 @@ fn try_admit(
     }
     match &mut ticket.holder {
         None => {
-            ticket.holder = Some(Holder { secret, face });
+            ticket.holder = Some(Holder {
+                secret,
+                face,
+                shown_at: now,
+            });
             Ok(Admission::First)
         }
         Some(holder) if holder.secret != secret => Err(TicketRefusal::Used),
-        Some(holder) if holder.face == face => Ok(Admission::Again),
-        Some(holder) => Ok(Admission::Moved(core::mem::replace(&mut holder.face, face))),
+        Some(holder) if now.since(holder.shown_at) > KEPT => Err(TicketRefusal::Expired),
+        Some(holder) => {
+            holder.shown_at = now;
+            match core::mem::replace(&mut holder.face, face) {
+                before if before == face => Ok(Admission::Again),
+                before => Ok(Admission::Moved(before)),
+            }
+        }
     }
 }
 
@@ -242,8 +268,34 @@ mod tests {
         uri: &str,
         on: u64,
     ) -> Result<Option<FaceId>, TicketRefusal> {
+        show_at(tickets, (token, secret), uri, (on, 0))
+    }
+
+    /// Shows it so many seconds after the node began.
+    fn show_at(
+        tickets: &Tickets,
+        (token, secret): (Token, Token),
+        uri: &str,
+        (on, seconds): (u64, u64),
+    ) -> Result<Option<FaceId>, TicketRefusal> {
         let page = (face(on), Some(Visitor::OwnPage));
-        tickets.admit(&[token, secret].concat(), &name(uri), page)
+        let now = Instant::ZERO + Duration::from_secs(seconds);
+        tickets.admit(&[token, secret].concat(), &name(uri), page, now)
+    }
+
+    /// A day is 86 400 s. While it is live a page shows its secret each minute, so a stream may last longer.
+    #[test]
+    fn a_link_is_for_its_user_until_it_was_not_used_for_a_day() {
+        let tickets = Tickets::default();
+        let token = tickets.issue(name("/cam")).unwrap();
+        let show = |secret, on, seconds| show_at(&tickets, (token, secret), "/cam", (on, seconds));
+        // Nobody used it yet.
+        assert_eq!(show(ONE, 300, 200_000), Ok(None));
+        assert_eq!(show(ONE, 300, 286_400), Ok(None));
+        assert_eq!(show(ONE, 301, 372_800), Ok(Some(face(300))));
+        assert_eq!(show(TWO, 302, 372_801), Err(TicketRefusal::Used));
+        assert_eq!(show(ONE, 303, 459_201), Err(TicketRefusal::Expired));
+        assert_eq!(tickets.counters().unwrap().refused_expired, 1);
     }
 
     #[test]
@@ -279,12 +331,12 @@ mod tests {
         }
         let shown = [token, ONE].concat();
         for visitor in [None, Some(Visitor::Stranger)] {
-            let refused = tickets.admit(&shown, &name("/cam"), (face(300), visitor));
+            let refused = tickets.admit(&shown, &name("/cam"), (face(300), visitor), Instant::ZERO);
             assert_eq!(refused, Err(TicketRefusal::Origin));
         }
         for malformed in [&shown[1..], &[&shown[..], &[0]].concat(), &[]] {
             let page = (face(300), Some(Visitor::Local));
-            let refused = tickets.admit(malformed, &name("/cam"), page);
+            let refused = tickets.admit(malformed, &name("/cam"), page, Instant::ZERO);
             assert_eq!(refused, Err(TicketRefusal::Token));
         }
         let expected = TicketCounters {

@@ -214,6 +214,23 @@ impl WebConfig {
         self.allows(origin, &target.authority).then_some(origin)
     }
 
+    /// Returns the origin of the page that a request is for, as its browser has it; `None` if that is none of this node.
+    pub fn page_origin(&self, request: &WebRequest<'_>) -> Option<String> {
+        let by_proxy = self.is_trusted_proxy(request.peer);
+        let Target { authority, scheme } = self.target(request, by_proxy).ok()?;
+        let host = match authority.host {
+            Host::Address(IpAddr::V6(address)) => format!("[{address}]"),
+            host => host.to_string(),
+        };
+        let port = authority.port.filter(|&port| port != scheme.default_port());
+        let port = port.map_or_else(String::new, |port| format!(":{port}"));
+        let scheme = match scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        Some(format!("{scheme}://{host}{port}"))
+    }
+
     fn is_trusted_proxy(&self, peer: Option<IpAddr>) -> bool {
         let peer = peer.map(|peer| peer.to_canonical());
         peer.is_some_and(|peer| self.trusted_proxies.contains(&peer))

@@ -20,6 +20,8 @@ pub const MAX_RUNGS: usize = 16;
 pub const MAX_TEXT: usize = 64;
 /// Longest description of a rung, in hexadecimal digits.
 pub const MAX_DESCRIPTION: usize = 1_024;
+/// Longest title, in octets of UTF-8.
+pub const MAX_TITLE: usize = 200;
 /// Longest name of a signer, in octets of its URI.
 pub const MAX_SIGNER: usize = 1_024;
 /// Content of a segment, in octets: a lead with its header must fit the least, a packet the most.
@@ -44,6 +46,9 @@ pub const SEQUENCE_EPOCH: Timestamp = Timestamp::from_micros(1_735_689_600_000_0
 pub struct Catalogue {
     /// The version in the catalogue's name; a publisher that starts again has a larger one.
     pub version: u64,
+    /// Title for people, as text: 1 to 200 octets without control characters; `None`: the name is all there is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
     /// What is published under the root.
     pub streams: Vec<StreamInfo>,
     /// URI of the name of the key that signs.
@@ -231,6 +236,9 @@ impl Catalogue {
     /// The first field that is out of bounds.
     pub fn validate(&self) -> Result<(), CatalogueError> {
         check("signer", "", self.signer.len() <= MAX_SIGNER, "too long")?;
+        let is_titled = self.title.as_deref().is_none_or(is_title);
+        let problem = "not 1 to 200 octets without control characters";
+        check("title", "", is_titled, problem)?;
         let count = self.streams.len();
         check("streams", "", count <= MAX_STREAMS, "too many")?;
         for (index, stream) in self.streams.iter().enumerate() {
@@ -371,6 +379,11 @@ fn check(
     Err(CatalogueError::Field { field, of, problem })
 }
 
+/// Returns whether a stream may have this title: it is shown as text, on one line.
+pub fn is_title(title: &str) -> bool {
+    (1..=MAX_TITLE).contains(&title.len()) && !title.chars().any(char::is_control)
+}
+
 /// Returns whether a rung may have this name: people type it, and it is printed as it is.
 pub(crate) fn is_rung_name(name: &str) -> bool {
     let is_allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"._-".contains(&octet);
@@ -428,6 +441,7 @@ mod tests {
         };
         Catalogue {
             version: 12,
+            title: None,
             streams: vec![stream],
             signer: "/demo/KEY/%01".to_owned(),
         }
@@ -439,6 +453,17 @@ mod tests {
         let expected = r#"{"version":12,"streams":[{"name":"video","kind":"video","codec":"h264","rungs":[{"name":"1M","bitrate":1000000,"width":640,"height":360,"rate":{"num":30,"den":1},"key_interval":30,"codec_string":"avc1.42E01E"}],"segment_size":1000,"parity_percent":20}],"signer":"/demo/KEY/%01"}"#;
         assert_eq!(json, expected);
         assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue());
+    }
+
+    #[test]
+    fn a_title_is_any_text_of_one_line() {
+        let mut titled = catalogue();
+        titled.title = Some("<b>Öffentliche „Sitzung“ & مساء</b>".to_owned());
+        let json = titled.encode().unwrap();
+        assert!(json.starts_with(br#"{"version":12,"title":"<b>"#));
+        assert_eq!(Catalogue::decode(&json).unwrap(), titled);
+        titled.title = Some("é".repeat(100));
+        assert!(titled.validate().is_ok());
     }
 
     /// Every character, alone and within a name: a rung's name is of `[A-Za-z0-9._-]`, and 1 to 64 long.
@@ -496,8 +521,11 @@ mod tests {
     #[test]
     fn each_bound_is_checked_and_named() {
         type Change = fn(&mut Catalogue);
-        let changes: [(&str, Change); 27] = [
+        let changes: [(&str, Change); 30] = [
             ("signer", |c| c.signer = "x".repeat(1_025)),
+            ("title", |c| c.title = Some(String::new())),
+            ("title", |c| c.title = Some("é".repeat(100) + "e")),
+            ("title", |c| c.title = Some("two\nlines".to_owned())),
             ("streams", |c| c.streams = vec![c.streams[0].clone(); 9]),
             ("name", |c| c.streams[0].name = String::new()),
             ("name", |c| c.streams[0].name = "x".repeat(65)),

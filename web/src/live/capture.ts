@@ -1,3 +1,5 @@
+import { t } from "../shared/language.ts";
+
 /** What is to be sent. */
 export interface Wanted {
   picture: "camera" | "screen" | "none";
@@ -23,7 +25,7 @@ export async function capture(wanted: Wanted): Promise<MediaStream> {
     throw new Error(lack);
   }
   if (wanted.picture === "none" && !wanted.microphone) {
-    throw new Error("There is nothing to send: choose a camera, a screen or the microphone.");
+    throw new Error(t("There is nothing to send: choose a camera, a screen or the microphone."));
   }
   const tracks: MediaStreamTrack[] = [];
   try {
@@ -54,10 +56,10 @@ export function rateOf(track: MediaStreamTrack): number {
 /** What this browser lacks to go live; empty if nothing. */
 export function missing(): string {
   if (!isSecureContext) {
-    return "Browsers give camera and microphone only to pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https.";
+    return t("Browsers give camera and microphone only to pages that come by https or from the machine itself, and this one came by plain http from another. Open it by https.");
   }
   if (typeof VideoEncoder === "undefined" || typeof AudioEncoder === "undefined") {
-    return "This browser cannot encode live pictures and sound for a page (WebCodecs). Open this link in Chrome, Edge or Firefox.";
+    return t("This browser cannot encode live pictures and sound for a page (WebCodecs). Open this link in Chrome, Edge or Firefox.");
   }
   return "";
 }
@@ -65,11 +67,11 @@ export function missing(): string {
 /** What has ended by itself when a track has, and what to do. */
 export function farewell(kind: string, picture: Wanted["picture"]): string {
   if (kind === "audio") {
-    return "The microphone is gone: plug it in again or choose something else to send, and go live again.";
+    return t("The microphone is gone: plug it in again or choose something else to send, and go live again.");
   }
   return picture === "screen"
-    ? "The screen is not shared any more: that was stopped, or its window was closed. Go live again when you like."
-    : "The camera is gone: plug it in again or choose something else to send, and go live again.";
+    ? t("The screen is not shared any more: that was stopped, or its window was closed. Go live again when you like.")
+    : t("The camera is gone: plug it in again or choose something else to send, and go live again.");
 }
 
 /** Which of the wanted devices there is none of, if that is what went wrong and the browser tells. */
@@ -79,30 +81,30 @@ async function absent(error: unknown, { picture, microphone }: Wanted): Promise<
   }
   const kinds = (await navigator.mediaDevices.enumerateDevices()).map(({ kind }) => kind);
   const lacks = (isWanted: boolean, kind: MediaDeviceKind): boolean => isWanted && !kinds.includes(kind);
-  const found = [...(lacks(picture === "camera", "videoinput") ? ["camera"] : []), ...(lacks(microphone, "audioinput") ? ["microphone"] : [])];
-  return found.length === 0 ? undefined : found.join(" and no ");
+  const found = [...(lacks(picture === "camera", "videoinput") ? [t("camera")] : []), ...(lacks(microphone, "audioinput") ? [t("microphone")] : [])];
+  return found.length === 0 ? undefined : found.join(` ${t("and no")} `);
 }
 
 const nameOf = (error: unknown): string => (error instanceof Error ? error.name : "");
 
 /** Why nothing is captured, and what to do. `absent`: the devices that there are none of, if that is known. */
 export function explain(error: unknown, wanted: Wanted, absent?: string): string {
-  const what = wanted.picture === "camera" ? (wanted.microphone ? "camera or microphone" : "camera") : "microphone";
+  const what = wanted.picture === "camera" ? (wanted.microphone ? t("camera or microphone") : t("camera")) : t("microphone");
   switch (nameOf(error)) {
     case "NotAllowedError":
       return wanted.picture === "screen"
-        ? "Nothing was chosen to be shared. Try again, and choose a screen or a window; if the microphone is asked for, allow it."
-        : `The browser does not let this page use the ${what}. Allow it at the sign beside the address, and try again.`;
+        ? t("Nothing was chosen to be shared. Try again, and choose a screen or a window; if the microphone is asked for, allow it.")
+        : t("The browser does not let this page use the {device}. Allow it at the sign beside the address, and try again.", { device: what });
     case "NotFoundError":
-      return `There is no ${absent ?? what}. Plug one in, or choose something else to send.`;
+      return t("There is no {device}. Plug one in, or choose something else to send.", { device: absent ?? what });
     case "NotReadableError":
-      return `The ${what} cannot be read, mostly because another program uses it. Close that, and try again.`;
+      return t("The {device} cannot be read, mostly because another program uses it. Close that, and try again.", { device: what });
     case "OverconstrainedError":
-      return "The chosen device is gone. Choose another one.";
+      return t("The chosen device is gone. Choose another one.");
     case "NotSupportedError":
-      return "This browser cannot share a screen. Choose the camera, or open this link on a computer.";
+      return t("This browser cannot share a screen. Choose the camera, or open this link on a computer.");
     default:
-      return `Nothing can be captured: ${error instanceof Error ? error.message : String(error)}`;
+      return t("Nothing can be captured: {cause}", { cause: error instanceof Error ? error.message : String(error) });
   }
 }
 

@@ -1,17 +1,20 @@
-import { element } from "../page/elements.ts";
+import { element, setText } from "../page/elements.ts";
 import { showNotice } from "./notices.ts";
 import { ownSecret } from "../page/own-key.ts";
+import { translatePage } from "../page/translate.ts";
 import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
 import { browserStore } from "../player/known-keys.ts";
-import type { LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
-import { fetchViewers } from "../shared/node.ts";
+import type { LiveChange, LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
+import { sharedAddress } from "../page/share.ts";
+import { fetchNode, fetchViewers } from "../shared/node.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
 import { Level } from "./level.ts";
 import { Recording } from "./recording.ts";
 import { ticketOf } from "./ticket.ts";
+import { t } from "../shared/language.ts";
 
 /** Name to go live as where the address has none. */
 const DEFAULT_NAME = "/live";
@@ -51,6 +54,10 @@ class Live {
   #countedAt = -Infinity;
   #state: State = "not live";
   #link = "";
+  /** What is captured now. */
+  #captured: Wanted | undefined;
+  /** A change of what is captured, which the next waits for. */
+  #changing: Promise<void> = Promise.resolve();
   /** Lets another tab of this browser go live as the name. */
   #unclaim: () => void = () => undefined;
 
@@ -67,10 +74,12 @@ class Live {
     element("record").addEventListener("click", () => this.#recording.toggle(this.#stream));
     addEventListener("beforeunload", (event) => this.#state !== "not live" && event.preventDefault());
     element("copy").addEventListener("click", () => void this.#copy());
-    element("sources").addEventListener("change", () => void this.#preview());
+    element("sources").addEventListener("change", () => {
+      this.#changing = this.#changing.then(() => this.#choose());
+    });
     element("sources").addEventListener("submit", (event) => event.preventDefault());
     addEventListener("hashchange", () => location.reload());
-    notice(missing());
+    void translatePage().then(() => notice(missing()));
     window.namecastLive = this.#handle();
   }
 
@@ -87,30 +96,86 @@ class Live {
     };
   }
 
+  /** Follows the form: sends other sources while live, else shows them. */
+  async #choose(): Promise<void> {
+    if (this.#worker === undefined || this.#captured === undefined) {
+      await this.#preview();
+      return;
+    }
+    const [before, now] = [this.#captured, wanted()];
+    try {
+      await this.#exchange(before, now);
+      notice("");
+    } catch (error) {
+      choose(before);
+      notice(error instanceof Error ? error.message : String(error));
+    }
+  }
+
   /** Captures what is chosen now, and shows it. Returns whether there is anything. */
   async #preview(): Promise<boolean> {
     this.#release();
     const chosen = wanted();
-    let stream: MediaStream;
     try {
-      stream = await capture(chosen);
+      const stream = await capture(chosen);
+      const [picture] = stream.getVideoTracks();
+      this.#pictures = picture && pictures(picture);
+      await this.#follow(stream, chosen);
       notice("");
+      return true;
     } catch (error) {
       notice(error instanceof Error ? error.message : String(error));
       return false;
     }
-    this.#stream = stream;
-    const [picture] = stream.getVideoTracks();
-    this.#pictures = picture && pictures(picture);
-    for (const track of stream.getTracks()) {
-      track.addEventListener("ended", () => this.#stream === stream && this.#fail(farewell(track.kind, chosen.picture)));
+  }
+
+  /** Shows what is captured by now. */
+  async #follow(stream: MediaStream, chosen: Wanted): Promise<void> {
+    const before = this.#stream?.getTracks() ?? [];
+    [this.#stream, this.#captured] = [stream, chosen];
+    for (const track of stream.getTracks().filter((each) => !before.includes(each))) {
+      track.addEventListener("ended", () => this.#stream?.getTracks().includes(track) === true && this.#fail(farewell(track.kind, chosen.picture)));
     }
     element<HTMLVideoElement>("preview").srcObject = stream;
     this.#level.follow(stream);
     this.#showSwitches();
-    hint(picture === undefined ? "Sound alone." : "");
+    hint(stream.getVideoTracks().length === 0 ? t("Sound alone.") : "");
     await listDevices(stream);
-    return true;
+    // The form names the devices by now that the browser chose.
+    this.#captured = wanted();
+  }
+
+  /** Captures what is chosen otherwise than before, and sends it instead. What stays is not captured again: nobody is asked for a screen twice. */
+  async #exchange(before: Wanted, now: Wanted): Promise<void> {
+    const picture = before.picture !== now.picture || (now.picture === "camera" && before.camera !== now.camera);
+    const microphone = before.microphone !== now.microphone || (now.microphone && before.microphoneDevice !== now.microphoneDevice);
+    if (now.picture === "none" && !now.microphone) {
+      throw new Error(t("There is nothing to send: choose a camera, a screen or the microphone."));
+    }
+    const [heard] = microphone && now.microphone ? (await capture({ ...now, picture: "none" })).getAudioTracks() : [];
+    const [shown] = picture && now.picture !== "none" ? (await capture({ ...now, microphone: false }).catch((error: unknown) => release(heard, error))).getVideoTracks() : [];
+    const change: LiveChange = {};
+    const kept = this.#stream?.getTracks() ?? [];
+    const left = kept.filter(({ kind }) => (kind === "video" ? picture : microphone));
+    if (picture) {
+      this.#pictures?.stop();
+      this.#pictures = shown && pictures(shown);
+      change.video = shown === undefined || this.#pictures === undefined ? null : { frames: this.#pictures.source, rate: rateOf(shown) };
+    }
+    if (microphone) {
+      this.#sound?.stop();
+      this.#sound = heard && (await sound(heard));
+      change.audio = this.#sound?.source ?? null;
+    }
+    // A recording is of the tracks with which it began.
+    this.#recording.end();
+    for (const track of [shown, heard].filter((each) => each !== undefined)) {
+      track.enabled = left.find(({ kind }) => kind === track.kind)?.enabled ?? true;
+    }
+    await this.#follow(new MediaStream([...kept.filter((track) => !left.includes(track)), ...[shown, heard].filter((each) => each !== undefined)]), now);
+    left.forEach((track) => track.stop());
+    const transfer = [change.video?.frames, change.audio].filter((each) => each !== undefined && each !== null);
+    this.#worker?.postMessage(change, transfer);
   }
 
   async #go(): Promise<void> {
@@ -121,9 +186,11 @@ class Live {
     }
     const unclaim = await claim(this.#name);
     if (unclaim === undefined) {
-      this.#fail(`Another tab of this browser is live as ${this.#name}. End it there, or go on there.`);
+      this.#fail(t("Another tab of this browser is live as {name}. End it there, or go on there.", { name: this.#name }));
       return;
     }
+    const secret = ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32)));
+    const ticket = await ticketOf(location.hash, secret);
     const [microphone] = this.#tracks("sound");
     const heard = microphone && (await sound(microphone));
     const [stream, shown] = [this.#stream, this.#pictures];
@@ -135,10 +202,9 @@ class Live {
     }
     [this.#unclaim, this.#sound] = [unclaim, heard];
     const [picture] = stream.getVideoTracks();
-    const ticket = ticketOf(location.hash, browserStore(() => sessionStorage), () => crypto.getRandomValues(new Uint8Array(16)));
     const start: LiveStart = {
       name: this.#name,
-      secret: ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32))),
+      secret,
       ...(ticket === undefined ? {} : { ticket }),
       base: location.href,
       ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
@@ -147,7 +213,7 @@ class Live {
     const worker = new Worker(new URL("../worker/publish.ts", import.meta.url), { type: "module", name: "namecast-live" });
     this.#worker = worker;
     worker.onmessage = (event: MessageEvent<LiveReport>) => this.#hear(event.data);
-    worker.onerror = (event) => this.#fail(`This page cannot go live: ${event.message || "its worker did not start"}`);
+    worker.onerror = (event) => this.#fail(t("This page cannot go live: {cause}", { cause: event.message || t("its worker did not start") }));
     const transfer = [start.video?.frames, start.audio].filter((each) => each !== undefined);
     worker.postMessage(start, transfer);
   }
@@ -164,7 +230,7 @@ class Live {
   #hear(report: LiveReport): void {
     switch (report.type) {
       case "key":
-        this.#share(report.digest);
+        void this.#share(report.digest);
         break;
       case "connection":
         this.#enter(report.live ? "live" : "connecting");
@@ -194,10 +260,12 @@ class Live {
     this.#release();
     this.#unclaim();
     element("share").hidden = true;
+    element("share-picture").hidden = true;
+    setText(element("share-hint"), t("It is here once you are live."));
     element("share-hint").hidden = false;
     element("sent").hidden = true;
     element("sent-none").hidden = false;
-    hint("Choose a camera or a screen, then go live.");
+    hint(t("Choose a camera or a screen, then go live."));
     this.#enter("not live");
   }
 
@@ -229,7 +297,7 @@ class Live {
     this.#level.follow(undefined);
     this.#pictures?.stop();
     this.#sound?.stop();
-    [this.#stream, this.#pictures, this.#sound] = [undefined, undefined, undefined];
+    [this.#stream, this.#captured, this.#pictures, this.#sound] = [undefined, undefined, undefined, undefined];
     element<HTMLVideoElement>("preview").srcObject = null;
     this.#showSwitches();
   }
@@ -237,36 +305,45 @@ class Live {
   #enter(state: State): void {
     this.#state = state;
     const pill = element("state");
-    pill.textContent = state;
+    pill.textContent = t(state);
     pill.dataset["look"] = state === "not live" ? "idle" : state === "live" ? "live" : "wait";
     const isOff = state === "not live";
     element("go").hidden = !isOff;
     this.#showSwitches();
     element("end").hidden = isOff;
     for (const field of element("sources").querySelectorAll<HTMLInputElement | HTMLSelectElement>("input, select")) {
-      field.disabled = !isOff;
+      // Other sources may be chosen while it is live, but not while it begins.
+      field.disabled = state === "starting";
     }
   }
 
-  #share(digest: string): void {
-    const url = new URL("./", location.href);
+  async #share(digest: string): Promise<void> {
+    const address = await sharedAddress(location.href, () => fetchNode(location.href));
     // Names are written as they are: a slash needs no escape in a query.
-    this.#link = `${url.href}?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    const query = `?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    this.#link = new URL(query, address ?? new URL("./", location.href)).href;
     element<HTMLInputElement>("link").value = this.#link;
     element("share").hidden = false;
-    element("share-hint").hidden = true;
+    const hint = element("share-hint");
+    hint.textContent = t("This link opens on this machine only: start the node with --listen for others.");
+    hint.hidden = address !== undefined;
+    if (address !== undefined) {
+      const { drawCode } = await import("../page/qr.ts");
+      drawCode(element("share-picture"), this.#link);
+      element("share-picture").hidden = false;
+    }
   }
 
   async #copy(): Promise<void> {
     const button = element("copy");
     try {
       await navigator.clipboard.writeText(this.#link);
-      button.textContent = "Copied";
+      button.textContent = t("Copied");
     } catch {
       element<HTMLInputElement>("link").select();
-      button.textContent = "Press Ctrl+C";
+      button.textContent = t("Press Ctrl+C");
     }
-    setTimeout(() => (button.textContent = "Copy"), 2_000);
+    setTimeout(() => (button.textContent = t("Copy")), 2_000);
   }
 }
 
@@ -279,6 +356,23 @@ function wanted(): Wanted {
     microphone: element<HTMLInputElement>("microphone").checked,
     microphoneDevice: element<HTMLSelectElement>("mic").value,
   };
+}
+
+/** Has the form say this again. */
+function choose({ picture, camera, microphone, microphoneDevice }: Wanted): void {
+  const chosen = element("sources").querySelector<HTMLInputElement>(`input[value=${picture}]`);
+  if (chosen !== null) {
+    chosen.checked = true;
+  }
+  element<HTMLSelectElement>("camera").value = camera ?? "";
+  element<HTMLInputElement>("microphone").checked = microphone;
+  element<HTMLSelectElement>("mic").value = microphoneDevice ?? "";
+}
+
+/** Ends a track that is not wanted after all, as `error` says. */
+function release(track: MediaStreamTrack | undefined, error: unknown): never {
+  track?.stop();
+  throw error;
 }
 
 /** Fills the lists of devices, whose names the browser tells once one may be used. */
@@ -297,17 +391,17 @@ async function listDevices(stream: MediaStream): Promise<void> {
 }
 
 function showFigures({ qualities, sound, sent, dropped }: LiveFigures, viewers: number | undefined): void {
-  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [`Picture ${width} × ${height}`, `${rateText(bitrate)}, ${rate.toFixed(0)} a second`]);
+  const rows: [string, string][] = qualities.map(({ width, height, bitrate, rate }) => [t("Picture {width} × {height}", { width, height }), t("{bitrate}, {rate} a second", { bitrate: rateText(bitrate), rate: rate.toFixed(0) })]);
   if (sound !== null) {
-    rows.push(["Sound", rateText(sound)]);
+    rows.push([t("Sound"), rateText(sound)]);
   }
-  rows.push(["To those who watch", sent > UNWATCHED ? rateText(sent) : "nobody watches now"]);
+  rows.push([t("To those who watch"), sent > UNWATCHED ? rateText(sent) : t("nobody watches now")]);
   if (viewers !== undefined && viewers > 0) {
-    rows.push(["Viewers", `at least ${viewers}`]);
+    rows.push([t("Viewers"), t("at least {viewers}", { viewers })]);
   }
   const left = dropped.encoder + dropped.network;
   if (left > 0) {
-    rows.push(["Pictures left out", `${left}: this ${dropped.encoder >= dropped.network ? "computer" : "connection"} is too slow`]);
+    rows.push([t("Pictures left out"), dropped.encoder >= dropped.network ? t("{count}: this computer is too slow", { count: left }) : t("{count}: this connection is too slow", { count: left })]);
   }
   const list = element("sent");
   list.replaceChildren(
@@ -324,7 +418,7 @@ function showFigures({ qualities, sound, sent, dropped }: LiveFigures, viewers: 
 /** What is said while less is sent than could be. */
 function narrow({ qualities: [low] }: LiveFigures): string {
   const size = low === undefined ? "" : `: ${low.width} × ${low.height}`;
-  return `Your connection does not carry all qualities at the moment, so all who watch get a lower one${size}.`;
+  return t("Your connection does not carry all qualities at the moment, so all who watch get a lower one{size}.", { size });
 }
 
 /** Shows what a person must know; empty: nothing. */

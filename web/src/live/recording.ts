@@ -1,4 +1,5 @@
 import { fileName, save } from "../player/file-name.ts";
+import { t } from "../shared/language.ts";
 
 /** How often the browser hands over what it has recorded, in milliseconds: so much is lost if the tab crashes. */
 const INTERVAL = 1_000;
@@ -50,7 +51,7 @@ export class Recording {
 
   #show(): void {
     const isRecording = this.#recorder !== undefined;
-    this.#button.textContent = isRecording ? "Recording" : "Record";
+    this.#button.textContent = isRecording ? t("Recording") : t("Record");
     this.#button.setAttribute("aria-pressed", String(isRecording));
   }
 }

@@ -1,6 +1,7 @@
 import { timeOfDay } from "../player/format.ts";
 import type { ReceivedSample } from "../shared/messages.ts";
 import { element } from "./elements.ts";
+import { t } from "../shared/language.ts";
 
 /** Notes that stay on the page. */
 const MAX_NOTES = 100;
@@ -19,13 +20,13 @@ export class Notes {
     const begin = element<HTMLButtonElement>("notes-publish");
     const form = element<HTMLFormElement>("notes-form");
     const line = element<HTMLInputElement>("note");
-    begin.textContent = `Publish notes as ${name}`;
+    begin.textContent = t("Publish notes as {name}", { name });
     begin.hidden = false;
     begin.addEventListener("click", () => {
       publish(name);
       begin.hidden = true;
       form.hidden = false;
-      element("notes-title").textContent = `Notes, published as ${name}`;
+      element("notes-title").textContent = t("Notes, published as {name}", { name });
       line.focus();
     });
     form.addEventListener("submit", (event) => {

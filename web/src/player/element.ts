@@ -1,19 +1,24 @@
 import type { Command, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
+import { preferred, speak } from "../shared/language.ts";
 import type { NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
+import { Captions } from "./captions.ts";
+import { Clips } from "./clips.ts";
 import { browserStore, KnownKeyStore } from "./known-keys.ts";
 import { handlePlayerKey, meansKey } from "./keys.ts";
 import { DEFAULT_TARGET } from "./latencies.ts";
-import { MediaKeys } from "./media-keys.ts";
-import { missing } from "./missing.ts";
+import { Requirements } from "./missing.ts";
 import { clampTarget, readOptions } from "./options.ts";
 import { PackagePlayer } from "./package-player.ts";
+import { NodeSegments } from "./node-segments.ts";
 import { Picture } from "./picture.ts";
 import { PipWindow } from "./pip.ts";
+import { PlaybackTime } from "./playback-time.ts";
 import { keepPreferences, lastingQuality, readPreferences, type Preferences } from "./preferences.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import { ranges } from "./ranges.ts";
+import { HAVE_NOTHING, Readiness, type PlayerError } from "./readiness.ts";
 import { Sound } from "./sound.ts";
 import { SoundSwitch } from "./sound-switch.ts";
 import { Sight } from "./sight.ts";
@@ -21,29 +26,17 @@ import type { PlayerState } from "./state.ts";
 import { StateFollower, type StateHost } from "./state-follower.ts";
 import { STATE_VIEW, StateView } from "./state-view.ts";
 import { STYLE } from "./style.ts";
-import { behind, meant, reach, stepped } from "./timeline.ts";
-import { WakeLock } from "./wake-lock.ts";
 
 /** Where pages are rendered on a server there are no elements: importing this file does nothing there. */
 const isServer = typeof HTMLElement === "undefined";
 const Base = isServer ? (class {} as typeof HTMLElement) : HTMLElement;
-
-/** States of `readyState`, as HTMLMediaElement has them. */
-const [HAVE_NOTHING, HAVE_METADATA, HAVE_CURRENT_DATA, HAVE_ENOUGH_DATA] = [0, 1, 2, 4];
-
-/** What went wrong, as MediaError has it. */
-export interface PlayerError {
-  /** 2: network, 3: decoding, 4: cannot be played here. */
-  code: number;
-  message: string;
-}
 
 /**
  * A live stream of a Namecast node, used like `<video>`:
  * `<namecast-player src="https://node.example/?name=/show&key=…" autoplay muted controls>`.
  */
 export class NamecastPlayer extends Base {
-  static readonly observedAttributes = ["src", "controls", "muted", "background"];
+  static readonly observedAttributes = ["src", "controls", "muted", "background", "lang"];
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
@@ -54,25 +47,30 @@ export class NamecastPlayer extends Base {
   readonly #picture: Picture;
   readonly #film: HTMLVideoElement;
   readonly #stateView: StateView;
-  readonly #captions: HTMLElement;
+  readonly #captions: Captions;
   readonly #store = browserStore();
   readonly #knownKeys = new KnownKeyStore(this.#store);
   readonly #package: PackagePlayer;
-  readonly #wakeLock = new WakeLock();
   readonly #pip: PipWindow;
+  readonly #segments = new NodeSegments((report) => this.#handle(report));
   readonly sound = new Sound();
   #worker: Worker | undefined;
-  readonly #mediaKeys = new MediaKeys(this);
+  readonly #clips = new Clips(() => !this.#paused && this.send({ type: "clip" }));
+  readonly #readiness = new Readiness(this, (name) => this.#emit(name));
   #options: Options = {};
   #base: URL | undefined;
+  readonly #requirements = new Requirements(() => this.#states.refresh());
   readonly #states = new StateFollower({
     situation: () => this.#situation(),
     presented: () => (this.#picture.isTrack && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
-    follow: (state) => this.#follow(state),
+    follow: (state) => {
+      this.#readiness.follow(state);
+      this.#wantControls();
+    },
     changed: (state) => {
       this.#stateView.show(state);
       this.#emit("statechange");
-      this.#showError(state);
+      this.#readiness.showError(state);
     },
   });
   readonly #switch = new SoundSwitch(this.sound, {
@@ -96,27 +94,22 @@ export class NamecastPlayer extends Base {
   #target = DEFAULT_TARGET;
   #paused = true;
   #size = { width: 0, height: 0 };
-  #readyState = HAVE_NOTHING;
-  #error: PlayerError | null = null;
-  /** Time zero of `currentTime`, in milliseconds since 1970 by the publisher's clock. */
-  #origin: number | undefined;
-  #liveWindow = 0;
-  #seeks = 0;
-  #wish: number | null = null;
-  #resumeAt: number | null = null;
+  readonly #time = new PlaybackTime({
+    summary: () => this.#states.summary,
+    segments: () => (this.#package.isOpen ? this.#film : undefined),
+    send: (command) => this.send(command),
+    emit: (name) => this.#emit(name),
+  });
   #quality = "auto";
   #name = "";
+  #title: string | null = null;
   #hasControls = false;
-  #hasCaptions = false;
-  #showsCaptions = true;
-  readonly #sight = new Sight(
-    this,
-    () => this.background || this.#pip.isOpen,
-    (visible) => {
-      this.send({ type: "visible", visible });
-      this.#states.handleVisibility();
-    },
-  );
+  /** Until the texts of the language are there. */
+  #spoken: Promise<void> = Promise.resolve();
+  readonly #sight = new Sight(this, () => this.background || this.#pip.isOpen, (visible) => {
+    this.send({ type: "visible", visible });
+    this.#states.handleVisibility();
+  });
 
   constructor() {
     super();
@@ -136,7 +129,7 @@ export class NamecastPlayer extends Base {
         event.preventDefault();
       }
     });
-    this.#captions = part("captions");
+    this.#captions = new Captions(part("captions"), () => this.#emit("captionschange"));
     const slot = root.querySelector("slot") as HTMLSlotElement;
     this.#picture = new Picture(this, slot);
     this.#film = this.#picture.film;
@@ -159,10 +152,9 @@ export class NamecastPlayer extends Base {
   connectedCallback(): void {
     document.addEventListener("click", this.#clicked);
     this.#sight.connect();
+    this.#speak();
     this.#showStart();
-    if (this.autoplay && this.#base !== undefined) {
-      void this.play().catch(() => undefined);
-    }
+    this.#playByItself();
     this.#wantControls();
   }
 
@@ -179,6 +171,8 @@ export class NamecastPlayer extends Base {
       this.#wantControls();
     } else if (name === "background") {
       this.#sight.refresh();
+    } else if (name === "lang") {
+      this.#speak();
     } else if (old !== value) {
       this.#load(value);
     }
@@ -251,42 +245,25 @@ export class NamecastPlayer extends Base {
 
   /** Seconds since `getStartDate()`. Setting it goes there, as far back as the stream is kept. */
   get currentTime(): number {
-    if (this.#package.isOpen) {
-      return this.#film.currentTime;
-    }
-    const position = this.#states.summary?.position;
-    return position === undefined || this.#origin === undefined ? 0 : (position.now - behind(position) - this.#origin) / 1_000;
+    return this.#time.current;
   }
 
   set currentTime(time: number) {
-    const summary = this.#states.summary;
-    if (this.#package.isOpen) {
-      this.#film.currentTime = time;
-    } else if (summary !== undefined && this.#origin !== undefined) {
-      this.seek(meant(summary.position.now - this.#origin - time * 1_000, summary.position));
-    }
+    this.#time.current = time;
   }
 
   /** When the publisher's clock was at zero of `currentTime`. */
   getStartDate(): Date {
-    return new Date(this.#origin ?? NaN);
+    return this.#time.startDate;
   }
 
   /** Infinite, as a live stream has no end; NaN as long as nothing is known of it. */
   get duration(): number {
-    return this.#readyState === HAVE_NOTHING ? NaN : Infinity;
+    return this.readyState === HAVE_NOTHING ? NaN : Infinity;
   }
 
   get seekable(): TimeRanges {
-    if (this.#package.isOpen) {
-      return this.#film.seekable;
-    }
-    const position = this.#states.summary?.position;
-    if (position === undefined || this.#origin === undefined) {
-      return ranges([]);
-    }
-    const end = (position.now - this.#origin) / 1_000;
-    return ranges([[end - reach(position) / 1_000, end]]);
+    return this.#time.seekable;
   }
 
   get buffered(): TimeRanges {
@@ -294,11 +271,11 @@ export class NamecastPlayer extends Base {
   }
 
   get readyState(): number {
-    return this.#readyState;
+    return this.#readiness.state;
   }
 
   get error(): PlayerError | null {
-    return this.#error;
+    return this.#readiness.error;
   }
 
   get videoWidth(): number {
@@ -311,25 +288,27 @@ export class NamecastPlayer extends Base {
 
   /** As media-chrome has it. */
   get streamType(): "live" | "unknown" {
-    return this.#readyState === HAVE_NOTHING ? "unknown" : "live";
+    return this.readyState === HAVE_NOTHING ? "unknown" : "live";
   }
 
   /** Infinite if one can go back, as media-chrome has it. */
   get targetLiveWindow(): number {
-    const { seekable } = this;
-    return seekable.length > 0 && seekable.end(0) > seekable.start(0) ? Infinity : 0;
+    return this.#time.liveWindow;
   }
 
   /** From where on it is live, as media-chrome has it. */
   get liveEdgeStart(): number {
-    const { seekable } = this;
-    const end = seekable.length === 0 ? NaN : seekable.end(seekable.length - 1);
-    return this.#package.isOpen ? end - 15 : this.#states.summary?.position.live === false ? end : Math.min(end, this.currentTime);
+    return this.#time.liveEdgeStart;
   }
 
   /** Name of the stream; empty until the node has said which one it offers. */
   get streamName(): string {
     return this.#name;
+  }
+
+  /** Title of the stream; null: its publisher gave none, or nothing is known of it yet. */
+  get streamTitle(): string | null {
+    return this.#title;
   }
 
   /** The qualities that are published, highest first. */
@@ -347,11 +326,8 @@ export class NamecastPlayer extends Base {
     this.#package.choose(quality);
     this.send({ type: "rung", rung: quality });
     this.#emit("qualitychange");
-    const names = this.qualities.map(({ name }) => name);
-    const lasting = lastingQuality(quality, names);
-    if (lasting !== undefined) {
-      this.#keep({ quality: lasting });
-    }
+    const lasting = lastingQuality(quality, this.qualities.map(({ name }) => name));
+    this.#keep(lasting === undefined ? {} : { quality: lasting });
   }
 
   /** Playout target in milliseconds, 20 to 1000: least time between the moment a picture could be here and the moment it is shown. */
@@ -371,18 +347,16 @@ export class NamecastPlayer extends Base {
 
   /** Whether captions have come. */
   get hasCaptions(): boolean {
-    return this.#hasCaptions;
+    return this.#captions.isThere;
   }
 
   /** Whether captions are shown over the picture, if there are any. */
   get showsCaptions(): boolean {
-    return this.#showsCaptions;
+    return this.#captions.isShown;
   }
 
   set showsCaptions(shows: boolean) {
-    this.#showsCaptions = shows;
-    this.#caption(this.#captions.textContent ?? "");
-    this.#emit("captionschange");
+    this.#captions.isShown = shows;
   }
 
   /** What the player does, for people: a badge and a sentence. The event `statechange` follows each change. */
@@ -398,6 +372,8 @@ export class NamecastPlayer extends Base {
       void this.play().catch(() => undefined);
     } else if (this.state.action === "sound") {
       this.muted = false;
+    } else if (this.state.action === "https") {
+      this.#requirements.remedy();
     }
   }
 
@@ -421,11 +397,7 @@ export class NamecastPlayer extends Base {
     if (!this.#paused) {
       return;
     }
-    const lack = missing();
-    if (lack !== null) {
-      this.#states.refresh();
-      throw new DOMException(lack.sentence, "NotSupportedError");
-    }
+    this.#requirements.check();
     if (this.#base === undefined) {
       throw new DOMException("a player without src has nothing to play", "NotSupportedError");
     }
@@ -440,10 +412,7 @@ export class NamecastPlayer extends Base {
     } else {
       this.send({ type: "play", openedAt: performance.timeOrigin + performance.now(), known: this.#knownKeys.all() });
     }
-    if (this.#resumeAt !== null) {
-      this.seek(this.#resumeAt);
-      this.#resumeAt = null;
-    }
+    this.#time.resume();
     this.#switch.apply();
   }
 
@@ -452,10 +421,11 @@ export class NamecastPlayer extends Base {
     if (this.#paused) {
       return;
     }
-    const position = this.#states.summary?.position;
-    this.#resumeAt = position?.live === false ? position.shown : null;
+    this.#time.pause();
     this.#paused = true;
+    this.#clips.handle({ type: "noClip", why: "playback ended" });
     this.sound.stop();
+    this.#segments.stop();
     this.#package.close();
     this.#picture.pause();
     this.send({ type: "pause" });
@@ -466,22 +436,12 @@ export class NamecastPlayer extends Base {
 
   /** Goes to a time of capture (publisher's clock, milliseconds since 1970); null: to live. Returns the number of the wish. */
   seek(to: number | null): number {
-    this.#seeks += 1;
-    this.#wish = to;
-    this.send({ type: "seek", number: this.#seeks, to });
-    this.#emit("seeking");
-    return this.#seeks;
+    return this.#time.seek(to);
   }
 
   /** Moves playback by `seconds` from where it is, or is going to, as far as the stream is kept. */
   step(seconds: number): void {
-    const position = this.#states.summary?.position;
-    if (this.#package.isOpen) {
-      this.#film.currentTime += seconds;
-    } else if (position !== undefined && (reach(position) > 0 || !position.live)) {
-      const goes = position.answers < this.#seeks;
-      this.seek(stepped(seconds, goes ? { ...position, live: this.#wish === null, seeking: this.#wish } : position));
-    }
+    this.#time.step(seconds);
   }
 
   /** Shows the picture in a window of its own above all others. */
@@ -490,30 +450,37 @@ export class NamecastPlayer extends Base {
   }
 
   /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
-  async screenshot(): Promise<Blob> {
-    const { takeScreenshot } = await import("./screenshot.ts");
-    const isFilm = this.#package.isOpen || this.#picture.isTrack;
-    const size = isFilm ? { width: this.#film.videoWidth, height: this.#film.videoHeight } : this.#size;
-    return takeScreenshot(isFilm ? this.#film : this.#picture.canvas, size);
+  screenshot(): Promise<Blob> {
+    return this.#picture.screenshot(this.#package.isOpen, this.#size);
   }
 
-  /** Gives the worker a command; those before the first `play` are lost. */
-  send(command: Command, transfer: Transferable[] = []): void {
+  /** The last half minute as MP4, as it was received: nothing is encoded anew. Throws `InvalidStateError` where there is none. */
+  clip(): Promise<Blob> {
+    return this.#clips.make();
+  }
+
+  /** Gives the worker a command; those before the first `play` are lost. Returns whether there is a worker. */
+  send(command: Command, transfer: Transferable[] = []): boolean {
     this.#worker?.postMessage(command, transfer);
+    return this.#worker !== undefined;
   }
 
   #load(src: string | null): void {
     this.#unload();
-    this.#base = undefined;
-    if (src === null) {
+    const base = src === null ? undefined : new URL(src, document.baseURI);
+    this.#base = base;
+    if (base === undefined) {
       return;
     }
-    const base = new URL(src, document.baseURI);
-    this.#base = base;
     this.#choose(readOptions(base.searchParams));
+    void this.#requirements.find(base);
     this.#states.refresh();
     this.#emit("emptied");
-    if (this.autoplay && this.isConnected) {
+    this.#playByItself();
+  }
+
+  #playByItself(): void {
+    if (this.autoplay && this.isConnected && this.#base !== undefined) {
       void this.play().catch(() => undefined);
     }
   }
@@ -523,6 +490,7 @@ export class NamecastPlayer extends Base {
     const kept = this.controls ? readPreferences(this.#store) : {};
     this.#quality = options.rung ?? kept.quality ?? "auto";
     this.#target = options.target ?? kept.target ?? DEFAULT_TARGET;
+    this.#time.beginAt(options.at ?? null);
     this.#options = { ...options, ...(this.#quality === "auto" ? {} : { rung: this.#quality }), target: this.#target };
     this.#switch.set(kept.muted ?? this.#switch.isMuted);
     this.#setVolume(kept.volume ?? this.volume);
@@ -532,6 +500,13 @@ export class NamecastPlayer extends Base {
   #keep(choices: Preferences): void {
     if (this.controls) {
       keepPreferences(this.#store, choices);
+    }
+  }
+
+  #setTitle(title: string | null): void {
+    if (title !== this.#title) {
+      this.#title = title;
+      this.#emit("titlechange");
     }
   }
 
@@ -549,16 +524,19 @@ export class NamecastPlayer extends Base {
       this.#picture.close();
     }
     this.#states.forget();
-    this.#origin = undefined;
-    this.#resumeAt = null;
-    this.#readyState = HAVE_NOTHING;
-    this.#hasCaptions = false;
-    this.#caption("");
-    this.#emit("captionschange");
+    this.#time.forget();
+    this.#readiness.forget();
+    this.#captions.forget();
+    this.#setTitle(null);
   }
 
   async #start(base: URL): Promise<void> {
     this.#emit("loadstart");
+    if (this.#requirements.playsSegments) {
+      this.early?.worker.terminate();
+      this.#segments.start(base, this.#options, this.#knownKeys.all());
+      return;
+    }
     const { early } = this;
     this.early = undefined;
     const worker = early?.worker ?? new Worker(new URL("../worker/worker.ts", import.meta.url), { type: "module", name: "namecast" });
@@ -583,6 +561,7 @@ export class NamecastPlayer extends Base {
       origin: location.origin,
       openedAt: this.openedAt,
       visible: this.#sight.isSeen,
+      keepsClip: this.controls,
     };
     worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
@@ -602,6 +581,9 @@ export class NamecastPlayer extends Base {
       case "name":
         this.#name = report.name;
         break;
+      case "title":
+        this.#setTitle(report.title);
+        break;
       case "remember":
         this.#remember(report.name, report.key);
         break;
@@ -612,11 +594,11 @@ export class NamecastPlayer extends Base {
         this.#emit("resize");
         break;
       case "caption":
-        this.#caption(report.text);
-        if (!this.#hasCaptions) {
-          this.#hasCaptions = true;
-          this.#emit("captionschange");
-        }
+        this.#captions.handle(report.text);
+        break;
+      case "clip":
+      case "noClip":
+        this.#clips.handle(report);
         break;
       case "package":
         this.#picture.giveFilm();
@@ -632,64 +614,37 @@ export class NamecastPlayer extends Base {
     this.#report(report);
   }
 
-  #caption(text: string): void {
-    this.#captions.textContent = text;
-    this.#captions.hidden = text === "" || !this.#showsCaptions;
-  }
-
   #handleSummary(summary: Summary): void {
     if (this.#paused) {
       return;
     }
     const before = this.#states.summary;
     this.#states.handleSummary(summary);
-    if (!this.#package.isOpen && this.state.isPlaying) {
-      this.#origin ??= summary.position.since ?? summary.position.now;
-    }
-    if (this.#readyState > HAVE_NOTHING) {
-      if (before !== undefined && before.position.seeking !== null && summary.position.seeking === null) {
-        this.#emit("seeked");
-      }
+    const isKnown = this.readyState > HAVE_NOTHING;
+    this.#time.handle(summary.position, isKnown ? before?.position : undefined, this.state.isPlaying);
+    if (isKnown) {
       this.#emit("timeupdate");
       this.#emit("progress");
     }
     if (before?.rungs.length !== summary.rungs.length) {
       this.#emit("qualitychange");
     }
-    if (this.targetLiveWindow !== this.#liveWindow) {
-      this.#liveWindow = this.targetLiveWindow;
-      this.#emit("targetlivewindowchange");
-    }
   }
 
-  #setReady(state: number): void {
-    const before = this.#readyState;
-    this.#readyState = state;
-    if (before < HAVE_METADATA && state >= HAVE_METADATA) {
-      this.#emit("loadedmetadata");
-      this.#emit("durationchange");
-      this.#wantControls();
-    }
-    if (before < HAVE_ENOUGH_DATA && state === HAVE_ENOUGH_DATA) {
-      this.#emit("canplay");
-      this.#emit("playing");
-    } else if (before === HAVE_ENOUGH_DATA && state < before && !this.#paused) {
-      this.#emit("waiting");
-    }
-    this.#mediaKeys.show(state > HAVE_NOTHING && this.controls);
-    this.#wakeLock.want(state === HAVE_ENOUGH_DATA && !this.#paused && this.controls);
+  /** Speaks the reader's language, or that of the attribute `lang`. */
+  #speak(): void {
+    this.#spoken = speak(preferred(this.getAttribute("lang"))).then(() => this.#states.refresh());
   }
 
   /** Keeps the key of a stream that was met for the first time; another tab may have been first with another one. */
   #remember(name: string, key: KnownKey): void {
     const known = this.#knownKeys.remember(name, key);
-    if (known === undefined) {
-      this.#report({ type: "step", at: Date.now(), text: `This browser does not remember the key of ${name}` });
-    } else if (known.digest !== key.digest) {
+    if (known !== undefined && known.digest !== key.digest) {
       this.pause();
       this.#states.learn({ refusal: { why: "changed", signer: this.#states.summary?.signer?.name ?? "", verdict: "", since: known.since } });
     } else {
-      this.#report({ type: "step", at: Date.now(), text: `Remembered the key of ${name}: another one will be refused` });
+      const text = known === undefined ? `This browser does not remember the key of ${name}` : `Remembered the key of ${name}: another one will be refused`;
+      this.#report({ type: "step", at: Date.now(), text });
     }
   }
 
@@ -699,8 +654,8 @@ export class NamecastPlayer extends Base {
       name: this.#name || (this.#options.name ?? "the stream"),
       host,
       foreignPage: origin === location.origin ? null : location.origin,
-      lack: missing(),
-      hasBegun: this.#worker !== undefined,
+      lack: this.#requirements.lack(),
+      hasBegun: this.#worker !== undefined || this.readyState > HAVE_NOTHING,
       paused: this.#paused,
       isSeen: this.#sight.isSeen,
       muted: this.#switch.isMuted,
@@ -710,41 +665,19 @@ export class NamecastPlayer extends Base {
     };
   }
 
-  /** What the element reports as a `<video>` does. */
-  #follow({ kind, isPlaying }: PlayerState): void {
-    if (isPlaying) {
-      this.#setReady(HAVE_ENOUGH_DATA);
-    } else if (kind !== "hidden") {
-      this.#setReady(Math.min(this.#readyState, HAVE_CURRENT_DATA));
-    }
-  }
-
-  #showError({ error, sentence, kind }: PlayerState): void {
-    // A connection that is lost comes back by itself; one that was never made may need a person.
-    const code = kind === "cut" && this.#readyState > HAVE_NOTHING ? 0 : error;
-    if (code !== (this.#error?.code ?? 0)) {
-      this.#error = code === 0 ? null : { code, message: sentence };
-      if (code !== 0) {
-        this.#emit("error");
-      }
-    }
-  }
-
   /** The large button of a player that waits for a person. */
   #showStart(): void {
-    const root = this.shadowRoot;
-    const start = root?.getElementById("start");
-    start?.toggleAttribute("hidden", !this.#paused);
+    this.shadowRoot?.getElementById("start")?.toggleAttribute("hidden", !this.#paused);
     this.toggleAttribute("data-paused", this.#paused);
   }
 
   /** Loads the controls once there is a picture: nothing must delay that. */
   #wantControls(): void {
-    if (this.#hasControls || !this.controls || !this.isConnected || (this.#readyState === HAVE_NOTHING && this.autoplay)) {
+    if (this.#hasControls || !this.controls || !this.isConnected || (this.readyState === HAVE_NOTHING && this.autoplay)) {
       return;
     }
     this.#hasControls = true;
-    void import("./controls.ts").then(({ addControls }) => addControls(this, this.#frame));
+    void Promise.all([import("./controls.ts"), this.#spoken]).then(([{ addControls }]) => addControls(this, this.#frame));
   }
 
   #report(report: Report): void {

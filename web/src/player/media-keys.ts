@@ -20,7 +20,7 @@ export class MediaKeys {
       this.#handle(mediaSession, "play", shows ? () => void this.#player.play().catch(() => undefined) : null);
       this.#handle(mediaSession, "pause", shows ? () => this.#player.pause() : null);
       this.#handle(mediaSession, "enterpictureinpicture", shows ? () => void this.#player.requestPictureInPicture().catch(() => undefined) : null);
-      mediaSession.metadata = shows ? new MediaMetadata({ title: this.#player.streamName, artist: "Namecast" }) : null;
+      mediaSession.metadata = shows ? new MediaMetadata({ title: this.#player.streamTitle ?? this.#player.streamName, artist: "Namecast" }) : null;
     }
     if (shows) {
       mediaSession.playbackState = this.#player.paused ? "paused" : "playing";

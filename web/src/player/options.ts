@@ -10,6 +10,7 @@ export function readOptions(query: URLSearchParams): Options {
   const [name, key, rung, transport, publish] = [text("name"), text("key"), text("rung"), text("transport"), text("publish")];
   const controller = text("controller");
   const streams = query.getAll("stream").filter((stream) => stream !== "");
+  const at = Date.parse(text("t") ?? "");
   const target = clampTarget(Number.parseFloat(text("target") ?? ""));
   return {
     ...(name === undefined ? {} : { name }),
@@ -17,6 +18,7 @@ export function readOptions(query: URLSearchParams): Options {
     ...(rung === undefined ? {} : { rung }),
     ...(streams.length === 0 ? {} : { streams }),
     ...(target === undefined ? {} : { target }),
+    ...(Number.isFinite(at) ? { at } : {}),
     ...(controller === undefined ? {} : { controller }),
     ...(publish === undefined ? {} : { publish }),
     ...(text("screen") === "canvas" ? { screen: "canvas" as const } : {}),

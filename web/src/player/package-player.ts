@@ -6,6 +6,7 @@ import { NamedFetches, type FetchCounters } from "./named-fetches.ts";
 import { namedLoader } from "./named-loader.ts";
 import { qualitiesOf, type Quality } from "./qualities.ts";
 import type { SegmentsState } from "./state.ts";
+import { t } from "../shared/language.ts";
 
 /** Pause before what failed is tried again: doubles from the first to the last, in milliseconds. */
 const FIRST_PAUSE = 1_000;
@@ -76,7 +77,7 @@ export class PackagePlayer {
     if (known?.name === info.name && known.version === info.version) {
       return;
     }
-    this.#host.step(`${info.name} is HLS: playing its segments with hls.js`);
+    this.#host.step(`${info.name} is HLS${info.address === undefined ? "" : " of the node"}: playing its segments with hls.js`);
     void this.#start();
   }
 
@@ -114,13 +115,14 @@ export class PackagePlayer {
 
   /** How it plays now. */
   state(): SegmentsState {
-    const { currentTime, paused } = this.#film;
+    const { currentTime, paused, videoHeight } = this.#film;
     const now = performance.now();
     if (currentTime !== this.#time.played || paused) {
       this.#time = { played: currentTime, since: now };
     }
     const { currentLevel = -1, levels = [], latency = 0 } = this.#hls ?? {};
-    return { height: levels[currentLevel]?.height ?? 0, failure: this.#failure, still: now - this.#time.since, behind: latency, hasBegun: currentTime > 0 };
+    // A playlist of one quality says nothing of its size.
+    return { height: levels[currentLevel]?.height || videoHeight, failure: this.#failure, still: now - this.#time.since, behind: latency, hasBegun: currentTime > 0, isOfNode: this.#info?.address !== undefined };
   }
 
   figures(): PackageFigures {
@@ -158,10 +160,10 @@ export class PackagePlayer {
       return;
     }
     if (!Player.isSupported()) {
-      this.#failure = { sentence: "This browser cannot play segments, as it has no Media Source Extensions. Try another browser.", isFinal: true };
+      this.#failure = { sentence: t("This browser cannot play segments, as it has no Media Source Extensions. Try another browser."), isFinal: true };
       return;
     }
-    const hls = new Player({ loader: namedLoader(this.#fetches), backBufferLength: 30 });
+    const hls = new Player({ ...(info.address === undefined ? { loader: namedLoader(this.#fetches) } : {}), backBufferLength: 30 });
     this.#hls = hls;
     hls.on(Player.Events.ERROR, (_: Events.ERROR, data: ErrorData) => this.#handleError(data, Player.ErrorTypes.MEDIA_ERROR));
     hls.on(Player.Events.MANIFEST_PARSED, () => {
@@ -190,7 +192,7 @@ export class PackagePlayer {
       this.#host.step(`Quality ${height} lines`);
     });
     hls.attachMedia(this.#film);
-    hls.loadSource(playlistOf(info.name));
+    hls.loadSource(info.address ?? playlistOf(info.name));
   }
 
   /** hls.js tries everything a few times before it calls an error fatal; from then on it is our turn. */
@@ -207,11 +209,11 @@ export class PackagePlayer {
     }
     if (type === media) {
       this.#hls?.destroy();
-      this.#failure = { sentence: `This browser cannot play the codec of ${name} (${details}). Try another browser, or publish with another codec.`, isFinal: true };
+      this.#failure = { sentence: t("This browser cannot play the codec of {name} ({details}). Try another browser, or publish with another codec.", { name, details }), isFinal: true };
       return;
     }
     const seconds = this.#pause / 1_000;
-    this.#failure = { sentence: `Fetching ${name} failed (${error.message.replace(/\.$/, "")}). Trying again in ${seconds} s…`, isFinal: false };
+    this.#failure = { sentence: t("Fetching {name} failed ({cause}). Trying again in {seconds} s…", { name, cause: error.message.replace(/\.$/, ""), seconds }), isFinal: false };
     clearTimeout(this.#retry);
     this.#retry = setTimeout(() => void this.#start(), this.#pause);
     this.#pause = Math.min(LAST_PAUSE, this.#pause * 2);

@@ -50,6 +50,13 @@ export class Picture {
     this.#show(true);
   }
 
+  /** What is shown, as PNG: in its own size, which of a canvas is `size`. */
+  async screenshot(isFilm: boolean, size: { width: number; height: number }): Promise<Blob> {
+    const { takeScreenshot } = await import("./screenshot.ts");
+    const { film } = this;
+    return isFilm || this.isTrack ? takeScreenshot(film, { width: film.videoWidth, height: film.videoHeight }) : takeScreenshot(this.#canvas, size);
+  }
+
   /** The worker is gone: `open` may be called again. */
   close(): void {
     // A canvas can be given to one worker only.

@@ -1,11 +1,22 @@
 import type { PlayerState } from "./state.ts";
+import { t } from "../shared/language.ts";
 
-const LABELS: Record<NonNullable<PlayerState["action"]>, string> = { forget: "Forget the old key", sound: "Tap for sound" };
+/** What its button is called, by what it does. */
+function label(action: NonNullable<PlayerState["action"]>): string {
+  switch (action) {
+    case "forget":
+      return t("Forget the old key");
+    case "sound":
+      return t("Tap for sound");
+    case "https":
+      return t("Open the secure page");
+  }
+}
 
 /** Markup of the view. */
 export const STATE_VIEW = `
   <div id="waiting" part="waiting"><span class="spinner" aria-hidden="true"></span><p id="sentence" role="status"></p><button id="action" type="button" hidden></button></div>
-  <button id="sound-action" type="button" hidden>${LABELS.sound}</button>`;
+  <button id="sound-action" type="button" hidden></button>`;
 
 /** Shows a player's state in the player: the sentence in place of a picture where there is none, and what a person can do. */
 export class StateView {
@@ -32,7 +43,8 @@ export class StateView {
     this.#host.toggleAttribute("data-waits", look === "wait");
     this.#sentence.textContent = covers ? sentence : "";
     this.#sound.hidden = action !== "sound";
+    this.#sound.textContent = t("Tap for sound");
     this.#action.hidden = !covers || action === null || action === "sound";
-    this.#action.textContent = action === null ? "" : LABELS[action];
+    this.#action.textContent = action === null ? "" : label(action);
   }
 }

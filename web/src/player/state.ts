@@ -1,5 +1,6 @@
 import type { Evidence, Facts, SignerRefusal } from "../shared/facts.ts";
 import type { Summary } from "../shared/summary.ts";
+import { t } from "../shared/language.ts";
 import { bitrate, duration, timeOfDay } from "./format.ts";
 
 /** Without a picture for this long it does not play, in milliseconds; slow streams have three pictures' time. */
@@ -54,8 +55,8 @@ export interface PlayerState {
   isPlaying: boolean;
   /** Whether the sentence stands in place of the picture, as there is none. */
   covers: boolean;
-  /** How a person ends it: forgets the remembered key, or allows sound. */
-  action: "forget" | "sound" | null;
+  /** How a person ends it: forgets the remembered key, allows sound, or opens the page by https. */
+  action: "forget" | "sound" | "https" | null;
   /** Code of MediaError: 2 network, 3 decoding or signature, 4 cannot be played here; 0: no error. */
   error: number;
 }
@@ -64,6 +65,8 @@ export interface PlayerState {
 export interface Lack {
   kind: "insecure" | "unsupported";
   sentence: string;
+  /** Address at which nothing is lacking; null: unknown. */
+  remedy: string | null;
 }
 
 /** How a stream of segments plays. */
@@ -78,6 +81,8 @@ export interface SegmentsState {
   behind: number;
   /** Whether a picture was shown. */
   hasBegun: boolean;
+  /** Whether the node made the segments, and checked the signatures. */
+  isOfNode: boolean;
 }
 
 /** Everything that a state is made of. */
@@ -112,45 +117,49 @@ export function describe(situation: Situation): PlayerState {
 }
 
 function make(kind: StateKind, badge: string, look: Look, sentence: string, rest: Partial<PlayerState> = {}): PlayerState {
-  return { kind, badge, look, sentence, isPlaying: false, covers: look === "wait" || look === "bad", action: null, error: 0, ...rest };
+  return { kind, badge: t(badge), look, sentence, isPlaying: false, covers: look === "wait" || look === "bad", action: null, error: 0, ...rest };
 }
 
 /** States that only a person ends. */
 function blocked({ lack, facts, name, segments }: Situation): PlayerState | undefined {
   if (lack !== null) {
-    return make(lack.kind, "Cannot play", "bad", lack.sentence, { error: 4 });
+    return make(lack.kind, "Cannot play", "bad", lack.sentence, { error: 4, action: lack.remedy === null ? null : "https" });
   }
   if (facts.refusal !== null) {
     const action = facts.refusal.why === "changed" ? "forget" : null;
     return make("refused", "Refused", "bad", refusalSentence(name, facts.refusal), { error: 3, action });
   }
   if (facts.failure !== null) {
-    return make("failed", "Failed", "bad", `The player failed: ${facts.failure}. Reload the page to try again.`, { error: 4 });
+    return make("failed", "Failed", "bad", t("The player failed: {cause}. Reload the page to try again.", { cause: facts.failure }), { error: 4 });
   }
   if (facts.videoCodec !== null && segments === null) {
-    return make("codec", "Cannot play", "bad", `This browser cannot decode ${facts.videoCodec}. Try another browser, or publish with another codec.`, { error: 4 });
+    return make("codec", "Cannot play", "bad", undecodable(facts.videoCodec), { error: 4 });
   }
   return undefined;
+}
+
+function undecodable(codec: string): string {
+  return t("This browser cannot decode {codec}. Try another browser, or publish with another codec.", { codec });
 }
 
 function refusalSentence(name: string, { why, signer, verdict, since }: SignerRefusal): string {
   switch (why) {
     case "changed":
-      return `${name} carries the signature of another key than the one remembered on ${since}. If the publisher has a new key, forget the old one.`;
+      return t("{name} carries the signature of another key than the one remembered on {since}. If the publisher has a new key, forget the old one.", { name, since: since ?? "" });
     case "pinned":
-      return `${name} carries the signature of another key than this link names. Ask the sender for a new link.`;
+      return t("{name} carries the signature of another key than this link names. Ask the sender for a new link.", { name });
     case "untrusted":
-      return `${name} carries the signature of ${signer}, which was ${verdict}.`;
+      return t("{name} carries the signature of {signer}, which was {verdict}.", { name, signer, verdict });
   }
 }
 
 /** States in which nothing is to be shown. */
 function resting({ paused, hasBegun, isSeen, segments, summary }: Situation): PlayerState | undefined {
   if (paused) {
-    return hasBegun ? make("paused", "Paused", "idle", "Paused. The player receives nothing.") : make("ready", "Ready", "idle", "Press play to watch.");
+    return hasBegun ? make("paused", "Paused", "idle", t("Paused. The player receives nothing.")) : make("ready", "Ready", "idle", t("Press play to watch."));
   }
   if (!isSeen && segments === null && summary !== undefined) {
-    return make("hidden", "Hidden", "idle", "Nobody sees the picture, so the player does not receive it.");
+    return make("hidden", "Hidden", "idle", t("Nobody sees the picture, so the player does not receive it."));
   }
   return undefined;
 }
@@ -159,7 +168,7 @@ function segments({ segments, name }: Situation): PlayerState | undefined {
   if (segments === null) {
     return undefined;
   }
-  const { height, failure, still, behind, hasBegun } = segments;
+  const { height, failure, still, behind, hasBegun, isOfNode } = segments;
   if (failure?.isFinal === true) {
     return make("codec", "Cannot play", "bad", failure.sentence, { error: 4 });
   }
@@ -167,13 +176,13 @@ function segments({ segments, name }: Situation): PlayerState | undefined {
     return make("interrupted", "Waiting", "wait", failure.sentence);
   }
   if (!hasBegun && still <= SEGMENT_WAIT) {
-    return make("joining", "Joining", "wait", `Looking for the segments of ${name}…`);
+    return make("joining", "Joining", "wait", t("Looking for the segments of {name}…", { name }));
   }
   if (still > 2 * STILL) {
-    return make("interrupted", "Waiting", "wait", `No new segment of ${name} arrives. Playback resumes with the next one.`);
+    return make("interrupted", "Waiting", "wait", t("No new segment of {name} arrives. Playback resumes with the next one.", { name }));
   }
-  const delay = behind > 0 ? `${behind.toFixed(0)} s behind the publisher` : "";
-  return make("segments", "Segments", "past", parts("Plays segments", lines(height), delay), { isPlaying: true });
+  const delay = behind > 0 ? t("{seconds} s behind the publisher", { seconds: behind.toFixed(0) }) : "";
+  return make("segments", "Segments", "past", parts(isOfNode ? t("Plays segments that the node checked") : t("Plays segments"), lines(height), delay), { isPlaying: true });
 }
 
 /** States in which picture, sound or data reach a person. */
@@ -188,14 +197,14 @@ function playing(situation: Situation): PlayerState | undefined {
   }
   if (kinds.audio) {
     if (facts.audioCodec !== null) {
-      return make("codec", "Cannot play", "bad", `This browser cannot decode ${facts.audioCodec}. Try another browser, or publish with another codec.`, { error: 4 });
+      return make("codec", "Cannot play", "bad", undecodable(facts.audioCodec), { error: 4 });
     }
     if (muted) {
-      return make("muted", "Sound only", "idle", "This stream has sound only. Turn the sound on to listen.", { isPlaying: true, covers: true });
+      return make("muted", "Sound only", "idle", t("This stream has sound only. Turn the sound on to listen."), { isPlaying: true, covers: true });
     }
-    return isRecent(evidence.heard) ? { ...timed(summary, "sound only"), covers: true } : undefined;
+    return isRecent(evidence.heard) ? { ...timed(summary, t("sound only")), covers: true } : undefined;
   }
-  return kinds.data && isRecent(evidence.arrived) ? make("data", "Data", "live", "This stream has data only.", { isPlaying: true, covers: true }) : undefined;
+  return kinds.data && isRecent(evidence.arrived) ? make("data", "Data", "live", t("This stream has data only."), { isPlaying: true, covers: true }) : undefined;
 }
 
 function isShowing({ presented }: Situation, { shown, interval }: Evidence): boolean {
@@ -214,11 +223,11 @@ function picture(summary: Summary): PlayerState {
   const state = timed(summary, lines(height));
   const isBest = rung === null || rungs[0]?.name === rung;
   if (overload.level !== "none") {
-    const cause = `this device is busy (wake-ups ${Math.round(overload.delay)} ms late)`;
+    const cause = t("this device is busy (wake-ups {delay} ms late)", { delay: Math.round(overload.delay) });
     return { ...state, sentence: `${state.sentence} · ${cause}` };
   }
   if (!isBest && picture !== null && path.carried !== null && summary.position.live) {
-    return { ...state, sentence: `${state.sentence} · the connection carries ${bitrate(path.carried)}` };
+    return { ...state, sentence: `${state.sentence} · ${t("the connection carries {rate}", { rate: bitrate(path.carried) })}` };
   }
   return state;
 }
@@ -227,19 +236,19 @@ function picture(summary: Summary): PlayerState {
 function timed({ position, liveness, recordedFrom }: Summary, detail: string): PlayerState {
   const rest = { isPlaying: true };
   if (position.seeking !== null) {
-    return make("seeking", "Seeking", "past", `Going to ${timeOfDay(position.seeking)}…`, rest);
+    return make("seeking", "Seeking", "past", t("Going to {time}…", { time: timeOfDay(position.seeking) }), rest);
   }
   if (!position.live) {
-    const behind = `${duration(position.now - (position.shown ?? position.now))} behind`;
-    return make("past", behind, "past", parts(`${behind} live`, detail), rest);
+    const behind = t("{duration} behind", { duration: duration(position.now - (position.shown ?? position.now)) });
+    return make("past", behind, "past", parts(t("{duration} behind live", { duration: duration(position.now - (position.shown ?? position.now)) }), detail), rest);
   }
   switch (liveness) {
     case "live":
-      return make("live", "Live", "live", parts("Live", detail), rest);
+      return make("live", "Live", "live", parts(t("Live"), detail), rest);
     case "recorded":
-      return make("recorded", "Recorded", "past", parts(recordedFrom === null ? "Recorded" : `Recorded ${timeOfDay(recordedFrom)}`, detail), rest);
+      return make("recorded", "Recorded", "past", parts(recordedFrom === null ? t("Recorded") : t("Recorded {time}", { time: timeOfDay(recordedFrom) }), detail), rest);
     case "unconfirmed":
-      return make("unconfirmed", "Not confirmed", "past", parts("The publisher does not confirm that this is live", detail), rest);
+      return make("unconfirmed", "Not confirmed", "past", parts(t("The publisher does not confirm that this is live"), detail), rest);
   }
 }
 
@@ -250,62 +259,61 @@ function waiting(situation: Situation): PlayerState {
     return disconnected(situation);
   }
   if (summaryAge > SILENT_WORKER) {
-    return make("busy", "Busy", "bad", "This device is too busy: the player gets no processor time. Close other programs.");
+    return make("busy", "Busy", "bad", t("This device is too busy: the player gets no processor time. Close other programs."));
   }
   const { evidence, signer } = summary;
   const [isArriving, isRefused] = [isRecent(evidence.arrived), evidence.refused > 0];
   if (evidence.settled < STILL) {
-    return make("joining", "Joining", "wait", `Looking for ${name}…`);
+    return make("joining", "Joining", "wait", t("Looking for {name}…", { name }));
   }
   if (evidence.decoding > DECODER_BEHIND || (summary.overload.level !== "none" && (isArriving || !isRefused))) {
     return make("busy", "Busy", "bad", busySentence(summary));
   }
   if (evidence.unanswered > STILL) {
-    return make("unanswered", "No answer", "wait", `No data arrives from ${host}: the connection is cut, or the publisher has stopped.`);
+    return make("unanswered", "No answer", "wait", t("No data arrives from {host}: the connection is cut, or the publisher has stopped.", { host }));
   }
   if (summary.picture?.startsWith("nothing fits") === true) {
     return make("slow", "Too slow", "wait", slowSentence(summary));
   }
   if (evidence.arrived === null) {
     return signer === null
-      ? make("unpublished", "Not live", "wait", `Nobody publishes ${name} at the moment. Playback starts when somebody does.`)
-      : make("interrupted", "Waiting", "wait", `The publisher of ${name} answers, but has sent nothing yet.`);
+      ? make("unpublished", "Not live", "wait", t("Nobody publishes {name} at the moment. Playback starts when somebody does.", { name }))
+      : make("interrupted", "Waiting", "wait", t("The publisher of {name} answers, but has sent nothing yet.", { name }));
   }
   if (isArriving) {
-    return make("interrupted", "Waiting", "wait", "The picture is incomplete. Playback resumes at the next complete one.");
+    return make("interrupted", "Waiting", "wait", t("The picture is incomplete. Playback resumes at the next complete one."));
   }
   if (isRefused || summary.liveness !== "live") {
-    return make("gone", "Offline", "wait", `The publisher of ${name} is offline. Playback resumes when it returns.`);
+    return make("gone", "Offline", "wait", t("The publisher of {name} is offline. Playback resumes when it returns.", { name }));
   }
-  return make("interrupted", "Waiting", "wait", `The publisher of ${name} answers, but sends no new picture.`);
+  return make("interrupted", "Waiting", "wait", t("The publisher of {name} answers, but sends no new picture.", { name }));
 }
 
 function disconnected({ facts, host, foreignPage, name }: Situation): PlayerState {
   const { server, link } = facts;
   if (server === "silent" && foreignPage !== null) {
-    const advice = `Its operator may have to add "${foreignPage}" to allow-origins in [web] of its configuration file.`;
-    return make("unreachable", "No answer", "bad", `${host} does not answer pages of ${foreignPage}. ${advice}`, { error: 2 });
+    return make("unreachable", "No answer", "bad", t("{host} does not answer pages of {page}. Its operator may have to add \"{page}\" to allow-origins in [web] of its configuration file.", { host, page: foreignPage }), { error: 2 });
   }
   if (server === "silent") {
-    return make("unreachable", "No answer", "bad", `${host} does not answer. Trying again…`, { error: 2 });
+    return make("unreachable", "No answer", "bad", t("{host} does not answer. Trying again…", { host }), { error: 2 });
   }
   if (link.lost !== null) {
-    return make("cut", "Reconnecting", "wait", `The connection to ${host} is lost: ${link.lost.replace(/\.$/, "")}. Reconnecting…`, { error: 2 });
+    return make("cut", "Reconnecting", "wait", t("The connection to {host} is lost: {cause}. Reconnecting…", { host, cause: link.lost.replace(/\.$/, "") }), { error: 2 });
   }
-  return link.isUp ? make("joining", "Joining", "wait", `Looking for ${name}…`) : make("connecting", "Connecting", "wait", `Connecting to ${host}…`);
+  return link.isUp ? make("joining", "Joining", "wait", t("Looking for {name}…", { name })) : make("connecting", "Connecting", "wait", t("Connecting to {host}…", { host }));
 }
 
 function busySentence({ overload, evidence, rung, rungs }: Summary): string {
   const isLowest = rungs.length < 2 || rungs.at(-1)?.name === rung;
-  const advice = isLowest ? "Close other programs." : "Close other programs or choose a lower quality.";
-  const cause = evidence.decoding > DECODER_BEHIND ? `decoding is ${(evidence.decoding / 1_000).toFixed(0)} s behind` : `wake-ups are ${Math.round(overload.delay)} ms late`;
-  return `This device is too busy: ${cause}. ${advice}`;
+  const advice = isLowest ? t("Close other programs.") : t("Close other programs or choose a lower quality.");
+  const cause = evidence.decoding > DECODER_BEHIND ? t("decoding is {seconds} s behind", { seconds: (evidence.decoding / 1_000).toFixed(0) }) : t("wake-ups are {delay} ms late", { delay: Math.round(overload.delay) });
+  return t("This device is too busy: {cause}. {advice}", { cause, advice });
 }
 
 function slowSentence({ path, rungs }: Summary): string {
   const least = rungs.at(-1)?.bitrate ?? 0;
-  const carried = path.carried === null ? "too little" : bitrate(path.carried);
-  return least > 0 ? `The connection carries ${carried}; the lowest quality needs ${bitrate(least)}.` : `The connection carries ${carried} for a picture.`;
+  const carried = path.carried === null ? t("too little") : bitrate(path.carried);
+  return least > 0 ? t("The connection carries {carried}; the lowest quality needs {least}.", { carried, least: bitrate(least) }) : t("The connection carries {carried} for a picture.", { carried });
 }
 
 /** Something that a person has to know while it plays takes the place of the sentence. */
@@ -315,23 +323,23 @@ function withNote(situation: Situation, state: PlayerState): PlayerState {
     return { ...state, sentence: missedSentence(facts.missed, state) };
   }
   if (soundNeedsClick) {
-    return { ...state, sentence: "The browser plays sound only after a click.", action: "sound" };
+    return { ...state, sentence: t("The browser plays sound only after a click."), action: "sound" };
   }
   if (soundFailure !== "") {
-    return { ...state, sentence: `No sound: ${soundFailure}` };
+    return { ...state, sentence: t("No sound: {cause}", { cause: soundFailure }) };
   }
   if (facts.audioCodec !== null && !muted) {
-    return { ...state, sentence: `${state.sentence} · no sound: this browser cannot decode ${facts.audioCodec}` };
+    return { ...state, sentence: `${state.sentence} · ${t("no sound: this browser cannot decode {codec}", { codec: facts.audioCodec })}` };
   }
   return state;
 }
 
 function missedSentence({ to, since, answered }: NonNullable<Facts["missed"]>, { kind }: PlayerState): string {
-  const end = kind === "past" ? "Playback stays where it was." : "Playback stays live.";
+  const end = kind === "past" ? t("Playback stays where it was.") : t("Playback stays live.");
   if (!answered) {
-    return `No archive answers. ${end}`;
+    return `${t("No archive answers.")} ${end}`;
   }
-  return since === null ? `The archive has nothing of ${timeOfDay(to)}. ${end}` : `The archive starts at ${timeOfDay(since)}. ${end}`;
+  return since === null ? `${t("The archive has nothing of {time}.", { time: timeOfDay(to) })} ${end}` : `${t("The archive starts at {time}.", { time: timeOfDay(since) })} ${end}`;
 }
 
 function lines(height: number): string {

@@ -7,7 +7,7 @@ export const STYLE = `
   slot > :is(canvas, video), ::slotted(:is(canvas, video)) { position: absolute; inset: 0; width: 100%; height: 100%; object-fit: contain; }
   #waiting { position: absolute; inset: 0; display: grid; place-content: center; justify-items: center; gap: 14px; padding: 16px; text-align: center;
     background: rgb(5 8 7 / 62%); font: 14px/1.4 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; transition: opacity 0.25s; pointer-events: none; }
-  #waiting p { margin: 0; }
+  #waiting p { margin: 0; unicode-bidi: plaintext; }
   :host(:not([data-covered])) #waiting { opacity: 0; visibility: hidden; }
   .spinner { width: 30px; height: 30px; border: 2.5px solid rgb(255 255 255 / 18%); border-top-color: #4fd1bd; border-radius: 50%; animation: turn 0.9s linear infinite; }
   :host(:not([data-waits])) .spinner { display: none; }
@@ -22,6 +22,6 @@ export const STYLE = `
   #start svg { width: 34px; height: 34px; fill: currentColor; vertical-align: middle; }
   #start:focus-visible { outline: 3px solid #4fd1bd; outline-offset: 2px; }
   #captions { position: absolute; inset: auto 5% max(12%, 58px); margin: 0 auto; width: fit-content; padding: 2px 10px; border-radius: 4px; background: rgb(5 8 7 / 78%); color: #fff;
-    font: clamp(13px, 4.2cqi, 34px)/1.35 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; white-space: pre-line; text-align: center; pointer-events: none; }
+    font: clamp(13px, 4.2cqi, 34px)/1.35 ui-sans-serif, system-ui, "Segoe UI", Roboto, Arial, sans-serif; white-space: pre-line; unicode-bidi: plaintext; text-align: center; pointer-events: none; }
   @media (prefers-reduced-motion: reduce) { .spinner { animation-duration: 3s; } }
 `;

@@ -7,9 +7,20 @@ export interface LiveStart {
   ticket?: string;
   /** Address of the page: what is relative is relative to it. */
   base: string;
-  /** Pictures, and how many a second at most. */
-  video?: { frames: Captured<VideoFrame>; rate: number };
+  video?: LivePictures;
   audio?: Captured<AudioData>;
+}
+
+/** Captured pictures, and how many a second at most. */
+export interface LivePictures {
+  frames: Captured<VideoFrame>;
+  rate: number;
+}
+
+/** What a tab that is live sends instead from now on; absent: what it sent before; null: nothing. */
+export interface LiveChange {
+  video?: LivePictures | null;
+  audio?: Captured<AudioData> | null;
 }
 
 /** Captured pictures or sound: a stream, or, where the browser makes none, a port that sends one after the other. */

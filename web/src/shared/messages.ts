@@ -15,6 +15,8 @@ export interface Options {
   streams?: string[];
   /** Playout target in milliseconds. */
   target?: number;
+  /** Where playback begins: the time of capture by the publisher's clock, in milliseconds since 1970; absent: live. */
+  at?: number;
   /** What bounds requests for segments, by a name that `--controller` of commands takes; absent: what suits them. */
   controller?: string;
   /** The only transport to use; absent: whichever works. */
@@ -54,6 +56,8 @@ export type Command =
       /** When the picture was wished for: milliseconds since 1970, as all times between threads are. */
       openedAt: number;
       visible: boolean;
+      /** Whether the last half minute is kept, for a clip. */
+      keepsClip: boolean;
     }
   /** What was compiled; undefined if that failed, and the worker tries. */
   | { type: "core"; core: WebAssembly.Module | undefined }
@@ -76,6 +80,8 @@ export type Command =
   /** Fetches an object by name, for `FetchReport`s of this number. */
   | { type: "fetch"; number: number; name: string }
   | { type: "giveUp"; number: number }
+  /** Makes a clip of what is kept. */
+  | { type: "clip" }
   | { type: "fault"; fault: Fault };
 
 /** Faults that tests (and the curious) cause on purpose. */
@@ -100,6 +106,8 @@ export type Report =
   | { type: "remember"; name: string; key: KnownKey }
   /** The stream that plays. */
   | { type: "name"; name: string }
+  /** Its title; null: it has none. */
+  | { type: "title"; title: string | null }
   /** A sample of a data stream. */
   | { type: "sample"; sample: ReceivedSample }
   /** The captions from now on, with line feeds between rows; empty: none. */
@@ -107,6 +115,9 @@ export type Report =
   | { type: "size"; width: number; height: number }
   /** The stream is published as playlists and segments, which the page has to play. */
   | { type: "package"; info: PackageInfo }
+  /** The clip that was requested, an MP4 file; or why there is none. */
+  | { type: "clip"; file: ArrayBuffer }
+  | { type: "noClip"; why: string }
   | FetchReport
   | { type: "shown"; shown: Shown[] };
 

@@ -2,6 +2,8 @@
 export interface NodeInfo {
   /** Name of the stream to play if the address names none. */
   name: string;
+  /** Whether the node offers that stream; otherwise the name is a guess. */
+  hasName: boolean;
   /** Digest of the key that must have signed the stream, in hexadecimal; absent: trust what is met first. */
   key: string | undefined;
   /** Address of the WebSocket face. */
@@ -10,6 +12,8 @@ export interface NodeInfo {
   local: boolean;
   /** The WebTransport face, if the server has one. */
   webTransport: WebTransportInfo | undefined;
+  /** The page by https at the same host; undefined: the server has none, or none for others. */
+  securePage: string | undefined;
   /** Where other machines find the page; empty: nowhere, or it is not for this visitor to know. */
   elsewhere: string[];
 }
@@ -39,7 +43,24 @@ export async function fetchViewers(name: string): Promise<number | undefined> {
   return answer?.ok === true ? ((await answer.json()) as { viewers: number }).viewers : undefined;
 }
 
-/** Reads such an answer. */
+/** What the node says of a stream that it looked at. */
+export interface StreamAbout {
+  title: string | null;
+  /** Kinds of its streams: `video`, `audio`, `data`, `other`. */
+  kinds: string[];
+  /** Digest of the key that signs it, in hexadecimal. */
+  key: string;
+  /** Whether there is a picture of it. */
+  picture: boolean;
+}
+
+/** What the stream `name` is, as the node whose page this is says; undefined: it does not answer. */
+export async function fetchStream(name: string): Promise<StreamAbout | undefined> {
+  const answer = await fetch(`/about.json?name=${encodeURIComponent(name)}`).catch(() => undefined);
+  return answer?.ok === true ? ((await answer.json()) as StreamAbout) : undefined;
+}
+
+/** Reads a node's description of itself. */
 export async function readNode(answer: Response, base: string): Promise<NodeInfo> {
   if (!answer.ok) {
     throw new Error(`the server answers ${answer.status}`);
@@ -61,16 +82,22 @@ export function parseNodeInfo(answer: unknown, base: URL): NodeInfo {
   websocket.protocol = base.protocol === "https:" ? "wss:" : "ws:";
   return {
     name: text(fields["name"]) ?? "/demo",
+    hasName: text(fields["name"]) !== undefined,
     key: text(fields["key"]),
     local: fields["local"] === true,
     websocket: websocket.href,
     webTransport: parseWebTransport(fields["webtransport"], base),
+    securePage: parseSecurePage(fields["https"], base),
     elsewhere: list(fields["elsewhere"]).filter((address) => URL.canParse(address)),
   };
 }
 
 function list(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+function parseSecurePage(port: unknown, { hostname }: URL): string | undefined {
+  return typeof port === "number" && port > 0 && port < 65_536 ? `https://${hostname}:${port}/` : undefined;
 }
 
 function parseWebTransport(value: unknown, base: URL): WebTransportInfo | undefined {

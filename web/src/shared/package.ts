@@ -9,6 +9,8 @@ export interface PackageInfo {
   name: string;
   /** The catalogue's version: another one when the publisher was started again. */
   version: number;
+  /** Address of the playlist over HTTP, which the node makes; absent: it is fetched by name. */
+  address?: string;
 }
 
 /** Address of the playlist that a player begins with. */

@@ -48,3 +48,55 @@ export class AnnexB {
     return converted;
   }
 }
+
+/** Types of units: ITU-T H.264, table 7-1. */
+const [SEQUENCE_PARAMETERS, PICTURE_PARAMETERS, DELIMITER] = [7, 8, 9];
+/** Octets of a length. */
+const LENGTH_SIZE = 4;
+
+const typeOf = (unit: Uint8Array): number => (unit[0] ?? 0) & 0x1f;
+
+/** Units of a picture with start codes, without these. */
+export function unitsOf(picture: Uint8Array): Uint8Array[] {
+  const units: Uint8Array[] = [];
+  let begin = -1;
+  for (let at = 0; at + 3 <= picture.length; at += 1) {
+    if (picture[at] === 0 && picture[at + 1] === 0 && picture[at + 2] === 1) {
+      // A start code of four octets begins with one that trails the unit before.
+      units.push(...unit(picture, begin, at > 0 && picture[at - 1] === 0 ? at - 1 : at));
+      begin = at + 3;
+    }
+  }
+  units.push(...unit(picture, begin, picture.length));
+  return units;
+}
+
+function unit(picture: Uint8Array, begin: number, end: number): Uint8Array[] {
+  return begin >= 0 && end > begin ? [picture.subarray(begin, end)] : [];
+}
+
+/** A picture with start codes as one with lengths (ISO/IEC 14496-15 §5.3), as MP4 has it: parameter sets stand apart. */
+export function withLengths(picture: Uint8Array): Uint8Array<ArrayBuffer> {
+  const units = unitsOf(picture).filter((each) => ![SEQUENCE_PARAMETERS, PICTURE_PARAMETERS, DELIMITER].includes(typeOf(each)));
+  const converted = new Uint8Array(units.reduce((sum, { length }) => sum + LENGTH_SIZE + length, 0));
+  const view = new DataView(converted.buffer);
+  let at = 0;
+  for (const each of units) {
+    view.setUint32(at, each.length);
+    converted.set(each, at + LENGTH_SIZE);
+    at += LENGTH_SIZE + each.length;
+  }
+  return converted;
+}
+
+/** The AVCDecoderConfigurationRecord (ISO/IEC 14496-15 §5.3.3.1) of a key picture with start codes. Throws if its parameter sets are missing. */
+export function avcConfiguration(key: Uint8Array): Uint8Array<ArrayBuffer> {
+  const units = unitsOf(key);
+  const [sequence, picture] = [SEQUENCE_PARAMETERS, PICTURE_PARAMETERS].map((type) => units.find((each) => typeOf(each) === type));
+  if (sequence === undefined || picture === undefined || sequence.length < 4) {
+    throw new Error("a key picture has no parameter sets");
+  }
+  const sized = (parameters: Uint8Array): number[] => [parameters.length >> 8, parameters.length & 0xff, ...parameters];
+  // Version 1; profile, compatibility and level as the sequence has them; lengths of four octets; one set of each.
+  return Uint8Array.from([1, ...sequence.subarray(1, 4), 0xfc | (LENGTH_SIZE - 1), 0xe1, ...sized(sequence), 1, ...sized(picture)]);
+}

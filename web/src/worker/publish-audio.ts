@@ -28,6 +28,7 @@ export class LiveAudio {
   /** What to add to a timestamp for the time of capture, in milliseconds. */
   #offset = 0;
   #bits = 0;
+  #reader: ReadableStreamDefaultReader<AudioData> | undefined;
 
   private constructor(host: AudioHost, config: AudioEncoderConfig) {
     this.#host = host;
@@ -77,8 +78,17 @@ export class LiveAudio {
     return new LiveAudio(host, config);
   }
 
+  /** Takes and encodes no more. */
+  close(): void {
+    void this.#reader?.cancel().catch(() => undefined);
+    if (this.#encoder.state !== "closed") {
+      this.#encoder.close();
+    }
+  }
+
   /** Encodes what `reader` gives, `first` before it, until there is no more. */
   async run(reader: ReadableStreamDefaultReader<AudioData>, first: AudioData): Promise<void> {
+    this.#reader = reader;
     for (let next: AudioData | undefined = first; next !== undefined; next = (await reader.read()).value) {
       this.#offset = this.#clock.capturedAt(next.timestamp, performance.now()) - next.timestamp / 1_000;
       if (this.#encoder.state === "configured" && this.#encoder.encodeQueueSize < MAX_QUEUED) {

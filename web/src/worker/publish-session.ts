@@ -1,7 +1,7 @@
-import type { Captured, LiveReport, LiveStart } from "../shared/live.ts";
+import type { Captured, LiveChange, LiveReport, LiveStart } from "../shared/live.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { streamOf } from "./captured.ts";
-import type { Link } from "./link.ts";
+import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { LiveAudio } from "./publish-audio.ts";
 import { LiveVideo } from "./publish-video.ts";
@@ -70,26 +70,50 @@ export class LiveSession {
    *
    * @throws Error if it cannot be encoded or published.
    */
-  static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<void> {
-    const [core, video, audio] = await Promise.all([loadTab(), open(start.video?.frames, "picture"), open(start.audio, "sound")]);
+  static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<LiveSession> {
+    const core = await loadTab();
     const session = new LiveSession(start, report, core.make());
-    const host = {
-      publish: (frame: LiveFrame, payload: Uint8Array) => session.#publish(frame, payload),
-      isBehind: () => session.#link?.isBehind() === true,
-      failed: (text: string) => report({ type: "failed", text }),
-    };
-    session.#video = video && (await LiveVideo.make(host, video.first, start.video?.rate ?? 30));
-    session.#audio = audio && (await LiveAudio.make(host, audio.first));
+    await session.change({ video: start.video ?? null, audio: start.audio ?? null });
     session.#begin();
-    const running = [video && session.#video?.run(video.reader, video.first), audio && session.#audio?.run(audio.reader, audio.first)];
-    await Promise.all(running);
+    return session;
+  }
+
+  /**
+   * Sends other pictures, other sound or none from now on, once the first of them is here. Whoever watches joins the new streams.
+   *
+   * @throws Error if it cannot be encoded.
+   */
+  async change({ video, audio }: LiveChange): Promise<LiveSession> {
+    const [pictures, sound] = await Promise.all([open(video?.frames, "picture"), open(audio ?? undefined, "sound")]);
+    const host = {
+      publish: (frame: LiveFrame, payload: Uint8Array) => this.#publish(frame, payload),
+      isBehind: () => this.#link?.isBehind() === true,
+      failed: (text: string) => this.#report({ type: "failed", text }),
+    };
+    const [newVideo, newAudio] = [pictures && (await LiveVideo.make(host, pictures.first, video?.rate ?? 30)), sound && (await LiveAudio.make(host, sound.first))];
+    if (video !== undefined) {
+      this.#video?.close();
+      [this.#video, this.#level] = [newVideo, 0];
+      this.#uplink = newVideo && new Uplink(newVideo.levels);
+    } else {
+      // Its next picture has to stand alone, as those before are of the streams that end.
+      this.#video?.begin(this.#level);
+    }
+    if (audio !== undefined) {
+      this.#audio?.close();
+      this.#audio = newAudio;
+    }
+    this.#publishStreams();
+    const running = [pictures && newVideo?.run(pictures.reader, pictures.first), sound && newAudio?.run(sound.reader, sound.first)];
+    for (const run of running) {
+      run?.catch((error: unknown) => host.failed(`Capturing failed: ${message(error)}. Go live again.`));
+    }
+    return this;
   }
 
   #begin(): void {
-    this.#publishStreams();
     void this.#links.connect();
     setInterval(() => void this.#links.watch(), 1_000);
-    this.#uplink = this.#video && new Uplink(this.#video.levels);
     setInterval(() => this.#look(), LOOK_INTERVAL);
     setInterval(() => this.#figures(), FIGURES_INTERVAL);
   }

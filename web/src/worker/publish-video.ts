@@ -53,6 +53,7 @@ export class LiveVideo {
   #wantsKey = false;
   #lastTimestamp = -1;
   #last: VideoFrame | undefined;
+  #reader: ReadableStreamDefaultReader<VideoFrame> | undefined;
   /** When the last picture came, or should have. */
   #lastAt = 0;
 
@@ -92,9 +93,13 @@ export class LiveVideo {
 
   /** Leaves out so many of the best qualities from now on, and encodes the others as another stream, which has to be published as one. */
   begin(left: number): void {
-    this.#rungs.filter(({ encoder }) => encoder.state !== "closed").forEach(({ encoder }) => encoder.close());
+    this.#closeEncoders();
     this.#rungs = this.#encoders(left);
     this.#position = 0;
+  }
+
+  #closeEncoders(): void {
+    this.#rungs.filter(({ encoder }) => encoder.state !== "closed").forEach(({ encoder }) => encoder.close());
   }
 
   /**
@@ -113,8 +118,16 @@ export class LiveVideo {
     throw new Error("this browser encodes neither H.264 nor VP8 nor VP9. Open this link in Chrome, Edge or Firefox.");
   }
 
+  /** Takes and encodes no more. */
+  close(): void {
+    void this.#reader?.cancel().catch(() => undefined);
+    this.#closeEncoders();
+    this.#rungs = [];
+  }
+
   /** Encodes what `reader` gives, `first` before it, until there is no more. */
   async run(reader: ReadableStreamDefaultReader<VideoFrame>, first: VideoFrame): Promise<void> {
+    this.#reader = reader;
     const repeating = setInterval(() => this.#repeat(), this.#interval / 2);
     try {
       for (let next: VideoFrame | undefined = first; next !== undefined; next = (await reader.read()).value) {

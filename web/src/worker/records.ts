@@ -111,6 +111,8 @@ export type SeekEvent =
 /** What a stream consists of, as its publisher says (see docs/stream-format.md). */
 export interface Catalogue {
   version: number;
+  /** Title for people, if it has one. */
+  title?: string;
   streams: StreamInfo[];
 }
 

@@ -5,6 +5,7 @@ import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
 import type { Position, Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
+import { ClipBuffer } from "./clip-buffer.ts";
 import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
@@ -108,6 +109,8 @@ export class Session {
   #firstFrame: number | null = null;
   /** Number of the data stream that the page publishes. */
   #publication: number | undefined;
+  /** What a clip is made of, if the page wants to make one. */
+  readonly #clip: ClipBuffer | undefined;
   #facts: Facts = { ...NO_FACTS, server: "answers" };
   #figures: CoreFigures = {};
   /** The figures of the last while, oldest first, from when something was shown on. */
@@ -116,6 +119,7 @@ export class Session {
   private constructor({ start, screen, report }: Opening, node: NodeInfo, core: Core, links: Links) {
     this.#start = start;
     this.#isSeen = start.visible;
+    this.#clip = start.keepsClip ? new ClipBuffer() : undefined;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
     this.#target = start.options.target ?? DEFAULT_TARGET;
@@ -235,6 +239,9 @@ export class Session {
         break;
       case "giveUp":
         this.#tab.giveUp(this.#watch, command.number);
+        break;
+      case "clip":
+        void this.#clip?.clip(this.#catalogue).then((report) => this.#report(report));
         break;
       case "fault":
         this.#fault(command.fault);
@@ -440,7 +447,9 @@ export class Session {
     }
   }
 
-  #discontinue({ stream, jump }: DiscontinuityRecord): void {
+  #discontinue(record: DiscontinuityRecord): void {
+    const { stream, jump } = record;
+    this.#clip?.discontinue(record);
     if (stream === "video") {
       this.#video.discontinue(jump);
     } else if (stream === "audio") {
@@ -457,6 +466,7 @@ export class Session {
   #handleMedia(record: FrameRecord): void {
     const dueAt = record.dueAt + this.#lag + this.#playout.margin;
     this.#arrivedAt = performance.now();
+    this.#clip?.handle(record);
     if (record.stream === "video") {
       if (!record.decodeOnly) {
         this.#lipSync.handleVideo(record.capturedAt, dueAt);
@@ -487,6 +497,7 @@ export class Session {
         break;
       case "catalogue":
         this.#catalogue = event.catalogue;
+        this.#report({ type: "title", title: event.catalogue.title ?? null });
         this.#remember();
         this.#openPackage(event.catalogue);
         break;

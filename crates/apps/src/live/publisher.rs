@@ -206,6 +206,7 @@ impl Publisher {
         let since = config.shared_since.unwrap_or(wall);
         let catalogue = Catalogue {
             version: since.as_micros(),
+            title: None,
             streams: config.streams,
             signer: certificate.key_name().to_string(),
         };
@@ -233,6 +234,16 @@ impl Publisher {
             }
         }
         Ok(publisher)
+    }
+
+    /// Gives the stream a title for people. To be called before the first packet arrives, as catalogues of one version are equal.
+    ///
+    /// # Errors
+    /// If the title is not 1 to 200 octets without control characters.
+    pub fn with_title(mut self, title: Option<String>) -> Result<Self, SetupError> {
+        self.catalogue.title = title;
+        self.producer.set_catalogue(&self.catalogue)?;
+        Ok(self)
     }
 
     fn add_rung(

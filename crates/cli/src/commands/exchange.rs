@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use super::FIGURES_INTERVAL;
 use super::line::{Happened, Line, LineOptions, root};
+use crate::hexadecimal::hex;
 use crate::key_check::KeyCheck;
-use crate::page_server::hex;
 use crate::telemetry::{Reporter, tables};
 use files::{Incoming, Outgoing, Rules};
 

@@ -12,9 +12,9 @@ use serde_json::json;
 use super::key_store;
 use crate::arguments::{Keys, KnownKeysFile};
 use crate::certificate_file;
+use crate::hexadecimal::hex;
 use crate::key_check::{file_argument, parse_pin};
 use crate::known_keys::{KnownKey, KnownKeys};
-use crate::page_server::hex;
 
 /// `namecast key`.
 #[derive(Debug, Args)]

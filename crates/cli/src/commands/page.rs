@@ -15,6 +15,7 @@ use namecast_packet::Name;
 use serde_json::{Value, json};
 
 use crate::arguments::PagePort;
+use crate::hexadecimal::hex;
 use crate::hls::HlsServer;
 use crate::page_server::{self, PageConfig, PageService};
 use crate::telemetry::Telemetry;
@@ -106,10 +107,13 @@ impl Page {
         let service = service.with_streams(streams.router()).with_pushes(pushes);
         let reached = secure.as_ref().and_then(|it| it.local_addr().ok());
         let reached = reached.filter(|address| !address.ip().is_loopback());
-        let service = service.reached_at(reached.map(|it| urls_at(it.port())).unwrap_or_default());
+        let service = match reached.map(|address| address.port()) {
+            Some(port) => service.reached_at(port, urls_at(port)),
+            None => service,
+        };
         // What is after the # stays in the browser: no server, log or next page sees it.
         let link = |(name, token): &(Name, Token)| {
-            let path = format!("live.html?name={name}#{}", page_server::hex(token));
+            let path = format!("live.html?name={name}#{}", hex(token));
             (name.clone(), path)
         };
         let secure = match secure {

@@ -21,7 +21,7 @@ use crate::telemetry::{Observation, Reporter, tables};
 #[command(after_help = "\
 Examples:
   namecast publish /cam --input camera
-  namecast publish /film --input film.mp4 --loop
+  namecast publish /film --input film.mp4 --loop --title 'The film'
   namecast publish /film --input film.mp4 --ladder 300k,2M@1280x720 --codec vp9
   namecast publish /tv --package hls --ladder 300k@426x240,1M@854x480,2500k@1280x720     for players that know HLS
   ffmpeg -re -i film.mp4 -c copy -f mpegts - | namecast publish /film --input -

@@ -24,7 +24,7 @@ use super::packaging::{PackagedFigures, Packaging};
 use super::sources::{Came, Sources};
 use crate::archiving::ArchiveFigures;
 use crate::arguments::{Keys, Media};
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 
 /// Time without pictures and sound after which an input is not well.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -118,7 +118,8 @@ impl Publishing {
             manner.started_at,
             identity.signer,
             &certificate,
-        )?;
+        )?
+        .with_title(media.title.clone())?;
         let rungs = rung_ids(&publisher, &streams);
         let is_video = |stream: &StreamInfo| stream.kind == StreamKind::Video;
         let followed = match sources.streams.iter().any(is_video) {

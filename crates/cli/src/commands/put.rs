@@ -19,7 +19,7 @@ use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::Keys;
 use crate::connect::Connect;
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// Octets that an object may have. It takes twice as much memory while its segments are signed.

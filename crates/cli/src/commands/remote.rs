@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::line::{Happened, Line, LineOptions, root};
 use super::{FIGURES_INTERVAL, key_store};
+use crate::hexadecimal::hex;
 use crate::key_check::KeyCheck;
-use crate::page_server::hex;
 use crate::telemetry::{Reporter, tables};
 use terminal::{Key, Terminal};
 

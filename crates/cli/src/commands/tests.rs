@@ -37,6 +37,19 @@ fn defaults_are_the_documented_ones() {
 }
 
 #[test]
+fn a_title_is_one_line() {
+    let titled = |title: &str| {
+        let words = ["namecast", "publish", "/cam", "--title", title];
+        Arguments::try_parse_from(words).map_err(|error| error.to_string())
+    };
+    assert!(titled("The view from here").is_ok());
+    for wrong in ["", "two\nlines", &"x".repeat(201)] {
+        let refused = titled(wrong).unwrap_err();
+        assert!(refused.contains("1 to 200 octets"), "{refused}");
+    }
+}
+
+#[test]
 fn what_is_packaged_has_a_ladder_of_its_own_unless_one_is_named() {
     let packaged = |options: &str| {
         let Ok(Command::Publish(mut publish)) = parse(&format!("namecast publish /tv {options}"))

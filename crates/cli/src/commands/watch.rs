@@ -28,8 +28,8 @@ use package::IsPackage;
 
 use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, WrongUse};
+use crate::hexadecimal::hex;
 use crate::key_check::KeyCheck;
-use crate::page_server::hex;
 use crate::telemetry::{Reporter, tables};
 
 /// What the node keeps: enough for what was asked for and came too late.

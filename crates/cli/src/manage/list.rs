@@ -19,7 +19,7 @@ use super::arguments::List;
 use super::connection::Forwarder;
 use super::print_json;
 use crate::asking::{Answer, Asker, Question, Verified};
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 
 /// Prefixes that are asked, and how many at a time.
 const MAX_PREFIXES: usize = 1_024;

@@ -150,6 +150,7 @@ const NODE: &[Metric] = &[
     (Counter, "tickets_shown", "tickets.resumed outcome=resumed", ""),
     (Counter, "tickets_shown", "tickets.refused_token outcome=refused_token", ""),
     (Counter, "tickets_shown", "tickets.refused_used outcome=refused_used", ""),
+    (Counter, "tickets_shown", "tickets.refused_expired outcome=refused_expired", ""),
     (Counter, "tickets_shown", "tickets.refused_name outcome=refused_name", ""),
     (Counter, "tickets_shown", "tickets.refused_origin outcome=refused_origin", ""),
     (Counter, "packets", "incoming.interests direction=in,kind=interest", "Network packets"),

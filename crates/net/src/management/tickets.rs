@@ -31,8 +31,9 @@ impl Manager {
         let prefix = parameters.name.clone().ok_or_else(Refused::invalid)?;
         let described = self.node.describe(from).await.ok();
         let visitor = described.as_ref().and_then(|face| face.visitor);
+        let now = self.node.clock().now();
         let tickets = &self.node.config().management.tickets;
-        let former = match tickets.admit(shown, &prefix, (from, visitor)) {
+        let former = match tickets.admit(shown, &prefix, (from, visitor), now) {
             Ok(former) => former,
             Err(refusal) => {
                 if let Some(left_out) = log_limit::admit(refusal.reason()) {

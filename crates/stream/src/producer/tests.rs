@@ -59,6 +59,7 @@ fn catalogue(version: u64) -> Catalogue {
     };
     Catalogue {
         version,
+        title: None,
         streams: vec![stream],
         signer: "/demo/KEY/1".to_owned(),
     }

@@ -178,6 +178,7 @@ mod tests {
     fn catalogue() -> Catalogue {
         Catalogue {
             version: 1,
+            title: None,
             streams: Vec::new(),
             signer: String::new(),
         }

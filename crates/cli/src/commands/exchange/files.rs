@@ -9,7 +9,7 @@ use namecast_apps::session::exchange::Offer;
 use namecast_command::report::is_harmful;
 use sha2::{Digest, Sha256};
 
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 
 /// Octets read at a time.
 const BLOCK: usize = 1 << 16;

@@ -14,7 +14,7 @@ use super::super::FIGURES_INTERVAL;
 use super::super::line::{Happened, Line};
 use super::shell::Shell;
 use super::{APPLICATION, Remote, Said, authorised, config, read};
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 use crate::telemetry::{Reporter, tables};
 
 /// How long a program is kept for whoever was cut off.

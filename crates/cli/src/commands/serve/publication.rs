@@ -165,6 +165,7 @@ impl Publication {
         Media {
             input: vec![Input::Pipe(pipe)],
             data: Vec::new(),
+            title: None,
             looped: false,
             limits: Some(*self.gate.limits()),
             encoded: Vec::new(),

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use super::running::Running;
 use super::{Input, PROTOCOL, Shared};
-use crate::page_server::hex;
+use crate::hexadecimal::hex;
 use crate::push::{Refusal, Seen};
 
 const OFFER_TYPE: &str = "application/sdp";

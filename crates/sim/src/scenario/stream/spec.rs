@@ -164,6 +164,7 @@ impl StreamSpec {
         let info = media.info();
         let catalogue = namecast_stream::Catalogue {
             version: 0,
+            title: None,
             signer: String::new(),
             streams: vec![info],
         };

@@ -40,7 +40,7 @@ fn a_template_compiles_and_is_checked_as_text_and_compiled() {
     let summary = printed(home, "trust compile site.trust --output site.lvs");
     let summary = String::from_utf8(summary).unwrap();
     assert!(
-        summary.contains("20 rules") && summary.ends_with("anchors: #anchor\n"),
+        summary.contains("21 rules") && summary.ends_with("anchors: #anchor\n"),
         "{summary}"
     );
     let octets = std::fs::read(home.join("site.lvs")).unwrap();

@@ -2,12 +2,10 @@
 
 mod chain;
 mod refusal;
-mod rules;
 pub mod schema;
+mod shared;
 pub mod template;
-mod verifier;
 
-pub use chain::{Anchor, ChainConfig, Chains, Judgement, SetBack};
+pub use chain::{Anchor, ChainConfig, Chains, Judgement, Moment, SetBack};
 pub use refusal::{Counters, Refusal};
-pub use rules::Rules;
-pub use verifier::SchemaVerifier;
+pub use shared::{SchemaVerifier, SharedChains};

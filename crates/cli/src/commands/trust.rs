@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use namecast_apps::trust::schema::{Limits, Match, Schema};
-use namecast_apps::trust::template;
+use namecast_apps::trust::template::Template;
 use namecast_command::report::{print, print_bytes, print_line};
 use namecast_packet::{Component, Name};
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 #[command(after_help = "\
 Examples:
   namecast trust template /site > site.trust                  rules for streams of /site and of names below
+  namecast trust template /calls/fox --template call          rules for a call and its members
   namecast trust compile site.trust                           check the rules
   namecast trust compile site.trust --output site.lvs         write them as python-ndn and ndnd read them
   namecast trust check /site/cam/catalogue/v=1/seg=0 /site/cam/KEY/1/site/v=1 --schema site.trust
@@ -28,10 +29,13 @@ pub struct Trust {
 /// What to do with schemas.
 #[derive(Debug, Subcommand)]
 pub enum TrustWhat {
-    /// Print rules for streams under a name, to begin with.
+    /// Print rules under a name, to begin with.
     Template {
         /// Name whose key is the anchor.
         name: Name,
+        /// What the rules are for.
+        #[arg(long, value_enum, default_value_t = TemplateName::Streams)]
+        template: TemplateName,
     },
     /// Compile a schema in Light VerSec text, and show what it holds.
     Compile {
@@ -60,10 +64,34 @@ pub enum TrustWhat {
     },
 }
 
+/// What rules are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TemplateName {
+    /// Streams of a site: cameras, for example.
+    Streams,
+    /// A call of several members.
+    Call,
+    /// A show: streams, cues and devices.
+    Show,
+    /// Tracks of several trackers.
+    Tracks,
+}
+
+impl From<TemplateName> for Template {
+    fn from(name: TemplateName) -> Self {
+        match name {
+            TemplateName::Streams => Self::Streams,
+            TemplateName::Call => Self::Call,
+            TemplateName::Show => Self::Show,
+            TemplateName::Tracks => Self::Tracks,
+        }
+    }
+}
+
 /// Does what is asked for.
 pub(super) fn run(arguments: Trust) -> anyhow::Result<()> {
     match arguments.what {
-        TrustWhat::Template { name } => print(template::streams(&name)),
+        TrustWhat::Template { name, template } => print(Template::from(template).rules(&name)),
         TrustWhat::Compile { file, output, json } => compile(&file, output.as_deref(), json),
         TrustWhat::Check {
             name,

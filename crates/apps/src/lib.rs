@@ -10,6 +10,7 @@ pub mod live;
 pub mod management;
 pub mod object;
 pub mod registration;
+pub mod room;
 mod samples;
 pub mod sequence;
 pub mod session;

@@ -12,6 +12,7 @@ pub mod object;
 pub mod registration;
 pub mod room;
 mod samples;
+pub mod sealed;
 pub mod sequence;
 pub mod session;
 pub mod trust;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use namecast_apps::live::watcher::{Pin, Refusal, Signer, Trust, Verdict};
+use namecast_apps::trust::SharedChains;
 use namecast_command::report::{local, rfc3339};
 use namecast_packet::Name;
 
@@ -56,6 +57,18 @@ impl KeyCheck {
         Self {
             name,
             trust: Trust::Pinned(pin),
+            file: None,
+            file_argument: String::new(),
+            remembered: None,
+            candidate: None,
+        }
+    }
+
+    /// Accepts keys that a chain of certificates leads from to the anchor, and remembers nothing.
+    pub(crate) const fn certified(name: Name, chains: SharedChains) -> Self {
+        Self {
+            name,
+            trust: Trust::Schema(chains),
             file: None,
             file_argument: String::new(),
             remembered: None,

@@ -24,6 +24,8 @@ mod network_namespace;
 mod page_server;
 mod places;
 pub mod push;
+mod rooms;
+mod rules;
 mod telemetry;
 mod tls;
 mod web_listener;

@@ -1,13 +1,14 @@
 //! Keys of this machine's user, made when they are first asked for.
 //!
-//! One file for each identity, readable by its owner only: the secret seed of an Ed25519 key and its self-signed
-//! certificate, as JSON with hexadecimal octets.
+//! One file for each identity, readable by its owner only: the secret seed of an Ed25519 key, its self-signed certificate, and
+//! the certificate that somebody else issued for it, if one was installed; as JSON with hexadecimal octets.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use namecast_apps::trust::ExchangeSecret;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, Data, KeyLocator, Name, Signer, Validity};
 use namecast_units::Timestamp;
@@ -21,6 +22,8 @@ use crate::private::{data_directory, make_private_directory, new_private_file};
 const FORMAT: &str = "namecast key, version 1";
 /// Largest file that is read, in octets; a key takes about one thousand.
 const MAX_FILE_SIZE: u64 = 64 * 1024;
+/// Files that are searched for a key.
+const MAX_FILES: usize = 10_000;
 
 /// A directory of keys.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ impl core::fmt::Debug for Identity {
 
 /// Why there is no key.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyStoreError {
     /// The system refused.
     #[error("cannot use {}: {source}; check its permissions, or name another directory for keys", path.display())]
@@ -71,6 +75,11 @@ pub enum KeyStoreError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The store has no key of a certificate.
+    #[error(
+        "the key of certificate {0} is not in this key store: install the certificate where it was requested"
+    )]
+    OtherKey(Name),
     /// There is neither `XDG_DATA_HOME` nor `HOME`.
     #[error("no directory for keys: neither XDG_DATA_HOME nor HOME is set; name one")]
     NoDirectory,
@@ -84,6 +93,16 @@ struct KeyFile {
     /// The secret: 32 octets.
     seed: String,
     certificate: String,
+    /// The newest certificate that somebody else issued for the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    issued: Option<String>,
+}
+
+/// What a key file holds, checked.
+struct Contents {
+    seed: [u8; 32],
+    certificate: Certificate,
+    issued: Option<Certificate>,
 }
 
 impl KeyStore {
@@ -126,6 +145,101 @@ impl KeyStore {
         }
     }
 
+    /// The key of `name` under its own certificate, as a trust anchor has it: its KeyLocator is the certificate's whole name. It is made if
+    /// there is none.
+    ///
+    /// # Errors
+    /// If its file cannot be read or written, or is damaged.
+    pub fn anchor(&self, name: &Name) -> Result<Identity, KeyStoreError> {
+        self.identity(name)?;
+        let path = self.path_of(name);
+        let text = read_file(&path).map_err(io_error(&path))?;
+        let contents = check(&path, parse(name, &text))?;
+        Ok(under(contents.seed, &contents.certificate))
+    }
+
+    /// The key of `name` under the certificate that was [installed](Self::install) for it; its KeyLocator is the certificate's whole name.
+    /// `None` if there is none.
+    ///
+    /// # Errors
+    /// If its file cannot be read, or is damaged.
+    pub fn certified(&self, name: &Name) -> Result<Option<Identity>, KeyStoreError> {
+        let path = self.path_of(name);
+        let text = match read_file(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(KeyStoreError::Io { path, source }),
+        };
+        let contents = check(&path, parse(name, &text))?;
+        let issued = contents.issued;
+        Ok(issued.map(|issued| under(contents.seed, &issued)))
+    }
+
+    /// The X25519 secret that belongs to the key of `name`, which is made if there is none.
+    ///
+    /// # Errors
+    /// If its file cannot be read or written, or is damaged.
+    pub fn exchange_secret(&self, name: &Name) -> Result<ExchangeSecret, KeyStoreError> {
+        self.identity(name)?;
+        let path = self.path_of(name);
+        let text = read_file(&path).map_err(io_error(&path))?;
+        let contents = check(&path, parse(name, &text))?;
+        Ok(ExchangeSecret::of_seed(&contents.seed))
+    }
+
+    /// Keeps a certificate that somebody issued for a key of this store, in place of the one before. The key may have been made under
+    /// another name than the certificate's identity.
+    ///
+    /// # Errors
+    /// If the store does not have the key, or a file cannot be read or written, or is damaged.
+    pub fn install(&self, certificate: &Certificate) -> Result<(), KeyStoreError> {
+        let identity = certificate.identity();
+        let seed = self.seed_of(certificate)?;
+        let path = self.path_of(&identity);
+        let own = match read_file(&path) {
+            Ok(text) => check(&path, parse(&identity, &text))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Contents {
+                seed,
+                certificate: self_signed(
+                    &identity,
+                    certificate.key_id().value,
+                    Clock::new().wall(),
+                    &Ed25519Signer::from_seed(seed, KeyLocator::Name(identity.clone())),
+                ),
+                issued: None,
+            },
+            Err(source) => return Err(KeyStoreError::Io { path, source }),
+        };
+        if own.seed != seed {
+            return Err(KeyStoreError::OtherKey(certificate.name().clone()));
+        }
+        let issued = Some(certificate.clone());
+        let text = Contents { issued, ..own }.text(&identity);
+        self.write_over(&path, &text).map_err(io_error(&path))
+    }
+
+    /// The seed of the key that `certificate` is of.
+    fn seed_of(&self, certificate: &Certificate) -> Result<[u8; 32], KeyStoreError> {
+        let unknown = || KeyStoreError::OtherKey(certificate.name().clone());
+        let key = certificate.public_key().map_err(|_| unknown())?;
+        let directory = &self.directory;
+        let files = fs::read_dir(directory).map_err(io_error(directory))?;
+        let own = self.path_of(&certificate.identity());
+        // The likely one first.
+        let others = files.flatten().map(|file| file.path());
+        for path in core::iter::once(own).chain(others).take(MAX_FILES) {
+            let is_key = path.extension().is_some_and(|it| it == "json");
+            let text = is_key.then(|| read_file(&path).ok()).flatten();
+            let file = text.and_then(|it| serde_json::from_str::<KeyFile>(&it).ok());
+            let seed = file.and_then(|file| seed_in(&file));
+            let pair = |seed| Ed25519Signer::from_seed(seed, KeyLocator::Name(Name::root()));
+            if let Some(seed) = seed.filter(|seed| pair(*seed).public_key() == key) {
+                return Ok(seed);
+            }
+        }
+        Err(unknown())
+    }
+
     fn make(&self, name: &Name, path: &Path) -> Result<Identity, KeyStoreError> {
         let now = Clock::new().wall();
         let seed: [u8; 32] = random();
@@ -135,20 +249,30 @@ impl KeyStore {
             let pair = Ed25519Signer::from_seed(seed, KeyLocator::Name(name.clone()));
             self_signed(name, &key_id, now, &pair)
         };
-        let file = KeyFile {
-            format: FORMAT.to_owned(),
-            identity: name.to_string(),
-            algorithm: "ed25519".to_owned(),
-            seed: hex(&seed),
-            certificate: hex(certificate.data().wire()),
+        let contents = Contents {
+            seed,
+            certificate,
+            issued: None,
         };
-        let text = serde_json::to_string_pretty(&file).expect("strings make JSON");
+        let text = contents.text(name);
         if self.write_new(path, &text).map_err(io_error(path))? {
             tracing::info!(identity = %name, file = %path.display(), "made a key");
         }
         // Another process may have been first; then its key is the one.
         let text = read_file(path).map_err(io_error(path))?;
         load(path, name, &text)
+    }
+
+    /// Writes a file whole, in place of the one before.
+    fn write_over(&self, path: &Path, text: &str) -> io::Result<()> {
+        let draft = self.directory.join(format!(".{}.new", hex(&random::<8>())));
+        let written = new_private_file().open(&draft).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        written
+            .and_then(|()| fs::rename(&draft, path))
+            .inspect_err(|_| drop(fs::remove_file(&draft)))
     }
 
     /// Writes a file whole or not at all; false if there is one already.
@@ -171,21 +295,65 @@ impl KeyStore {
     }
 }
 
+/// The key of `seed`, which names `certificate` whole.
+fn under(seed: [u8; 32], certificate: &Certificate) -> Identity {
+    let locator = KeyLocator::Name(certificate.name().clone());
+    Identity {
+        signer: Box::new(Ed25519Signer::from_seed(seed, locator)),
+        certificate: certificate.data().clone(),
+    }
+}
+
+impl Contents {
+    /// The file of `identity` with this.
+    fn text(&self, identity: &Name) -> String {
+        let octets = |certificate: &Certificate| hex(certificate.data().wire());
+        let file = KeyFile {
+            format: FORMAT.to_owned(),
+            identity: identity.to_string(),
+            algorithm: "ed25519".to_owned(),
+            seed: hex(&self.seed),
+            certificate: octets(&self.certificate),
+            issued: self.issued.as_ref().map(octets),
+        };
+        serde_json::to_string_pretty(&file).expect("strings make JSON")
+    }
+}
+
 fn self_signed(name: &Name, key_id: &[u8], now: Timestamp, pair: &dyn KeyPair) -> Certificate {
     let validity = Validity::of_own_key(now);
     Certificate::self_signed(name, key_id, now.as_micros() / 1_000, validity, pair)
 }
 
 fn load(path: &Path, name: &Name, text: &str) -> Result<Identity, KeyStoreError> {
-    parse(name, text).map_err(|problem| KeyStoreError::Corrupt {
+    let contents = check(path, parse(name, text))?;
+    let locator = KeyLocator::Name(contents.certificate.key_name());
+    Ok(Identity {
+        signer: Box::new(Ed25519Signer::from_seed(contents.seed, locator)),
+        certificate: contents.certificate.data().clone(),
+    })
+}
+
+fn check<T>(path: &Path, parsed: Result<T, String>) -> Result<T, KeyStoreError> {
+    parsed.map_err(|problem| KeyStoreError::Corrupt {
         path: path.to_owned(),
         problem,
     })
 }
 
-/// The identity in a key file. Everything in it is checked against everything else, so that a flipped bit is found here
+fn seed_in(file: &KeyFile) -> Option<[u8; 32]> {
+    <[u8; 32]>::try_from(unhex(&file.seed)?).ok()
+}
+
+fn certificate_in(text: &str) -> Result<Certificate, String> {
+    let octets = unhex(text).ok_or("the certificate is not hexadecimal")?;
+    let certificate = Data::decode(Bytes::from(octets)).and_then(Certificate::decode);
+    certificate.map_err(|error| format!("the certificate is malformed: {error}"))
+}
+
+/// What a key file holds. Everything in it is checked against everything else, so that a flipped bit is found here
 /// and not by a watcher far away.
-fn parse(name: &Name, text: &str) -> Result<Identity, String> {
+fn parse(name: &Name, text: &str) -> Result<Contents, String> {
     let file: KeyFile = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if file.format != FORMAT {
         return Err(format!("its format is {:?}, not {FORMAT:?}", file.format));
@@ -193,13 +361,8 @@ fn parse(name: &Name, text: &str) -> Result<Identity, String> {
     if file.algorithm != "ed25519" {
         return Err(format!("its algorithm {:?} is not known", file.algorithm));
     }
-    let seed = unhex(&file.seed)
-        .and_then(|octets| <[u8; 32]>::try_from(octets).ok())
-        .ok_or("the seed is not 32 octets in hexadecimal")?;
-    let certificate = unhex(&file.certificate).ok_or("the certificate is not hexadecimal")?;
-    let certificate = Data::decode(Bytes::from(certificate))
-        .and_then(Certificate::decode)
-        .map_err(|error| format!("the certificate is malformed: {error}"))?;
+    let seed = seed_in(&file).ok_or("the seed is not 32 octets in hexadecimal")?;
+    let certificate = certificate_in(&file.certificate)?;
     if certificate.identity() != *name || file.identity != name.to_string() {
         return Err(format!("it belongs to {}", certificate.identity()));
     }
@@ -209,9 +372,20 @@ fn parse(name: &Name, text: &str) -> Result<Identity, String> {
         .data()
         .verify(&signer.public_key())
         .map_err(|_| "the seed and the certificate do not belong together")?;
-    Ok(Identity {
-        signer: Box::new(signer),
-        certificate: certificate.data().clone(),
+    let issued = file.issued.as_deref().map(certificate_in).transpose()?;
+    let is_own = |issued: &Certificate| {
+        issued.identity() == *name
+            && issued
+                .public_key()
+                .is_ok_and(|it| it == signer.public_key())
+    };
+    if issued.as_ref().is_some_and(|issued| !is_own(issued)) {
+        return Err("the issued certificate is of another key or name".to_owned());
+    }
+    Ok(Contents {
+        seed,
+        certificate,
+        issued,
     })
 }
 

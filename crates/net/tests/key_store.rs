@@ -176,3 +176,59 @@ fn a_directory_that_cannot_be_had_is_named() {
         "{error}"
     );
 }
+
+/// The certificate of an anchor for the key that `store` has under `made_as`, as `identity`.
+fn issued(store: &KeyStore, made_as: &Name, identity: &Name) -> Certificate {
+    let own = store.identity(made_as).unwrap();
+    let own = Certificate::decode(own.certificate).unwrap();
+    let anchor = store.anchor(&"/calls/fox".parse().unwrap()).unwrap();
+    let name = identity.builder().generic("KEY").component(own.key_id());
+    let name = name.generic("fox").version(7).finish();
+    let key = own.public_key().unwrap();
+    Certificate::issue(name, &key, own.validity(), &[], &*anchor.signer).unwrap()
+}
+
+/// Under its own name and under another one; the self-signed key stays what it was.
+#[test]
+fn an_installed_certificate_signs_under_its_whole_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = KeyStore::open(directory.path()).unwrap();
+    for identity in ["/calls/fox/ann", "/calls/fox/guest"] {
+        let (made_as, identity) = ("/calls/fox/ann".parse().unwrap(), identity.parse().unwrap());
+        let before = store.identity(&made_as).unwrap();
+        assert!(store.certified(&identity).unwrap().is_none());
+        let certificate = issued(&store, &made_as, &identity);
+        store.install(&certificate).unwrap();
+        let certified = store.certified(&identity).unwrap().unwrap();
+        assert_eq!(certified.certificate, *certificate.data());
+        let data = Data::builder("/x".parse().unwrap()).sign(&*certified.signer);
+        assert_eq!(data.verify(&certificate.public_key().unwrap()), Ok(()));
+        let locator = data.signature_info().key_locator;
+        assert_eq!(locator, Some(KeyLocator::Name(certificate.name().clone())));
+        let after = store.identity(&made_as).unwrap();
+        assert_eq!(after.certificate, before.certificate);
+        let exchange = [&made_as, &identity].map(|it| store.exchange_secret(it).unwrap().public());
+        assert_eq!(exchange[0], exchange[1], "of one key");
+    }
+}
+
+#[test]
+fn a_certificate_of_another_key_is_not_installed() {
+    let [own, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let [own, other] = [&own, &other].map(|it| KeyStore::open(it.path()).unwrap());
+    let name: Name = "/calls/fox/ann".parse().unwrap();
+    own.identity(&name).unwrap();
+    let certificate = issued(&other, &name, &name);
+    let error = own.install(&certificate).unwrap_err();
+    assert!(
+        error.to_string().contains("is not in this key store"),
+        "{error}"
+    );
+    assert!(own.certified(&name).unwrap().is_none());
+    // A second key must not take the name of the first.
+    let second: Name = "/second".parse().unwrap();
+    let certificate = issued(&own, &second, &name);
+    assert!(own.install(&certificate).is_err());
+    let exchange = [&name, &second].map(|it| own.exchange_secret(it).unwrap().public());
+    assert_ne!(exchange[0], exchange[1]);
+}

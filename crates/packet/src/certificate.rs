@@ -116,12 +116,42 @@ impl Certificate {
         let mut info = pair.info();
         info.key_locator = Some(KeyLocator::Name(key_name));
         info.extensions = validity.encode();
+        let signed = Self::signed(name, &pair.public_key(), info, pair);
+        signed.expect("what is written here is a certificate")
+    }
+
+    /// Certifies `key` under `name`, `/<identity>/KEY/<key-id>/<issuer-id>/<version>`, by the key of `issuer`, whose KeyLocator
+    /// the certificate has. `validity` is cut to whole seconds.
+    ///
+    /// # Errors
+    /// If `name` is no name of a certificate.
+    pub fn issue(
+        name: Name,
+        key: &PublicKey,
+        validity: Validity,
+        descriptions: &[Description],
+        issuer: &dyn Signer,
+    ) -> Result<Self, DecodeError> {
+        let mut info = issuer.info();
+        info.extensions = [validity.encode(), encode_descriptions(descriptions)]
+            .concat()
+            .into();
+        Self::signed(name, key, info, issuer)
+    }
+
+    /// Signs a certificate with `signer` under another SignatureInfo.
+    fn signed(
+        name: Name,
+        key: &PublicKey,
+        info: SignatureInfo,
+        signer: &dyn Signer,
+    ) -> Result<Self, DecodeError> {
         let data = Data::builder(name)
             .content_type(ContentType::Key)
             .freshness(FRESHNESS)
-            .content(pair.public_key().to_spki())
-            .sign(&WithInfo { pair, info });
-        Self::decode(data).expect("what is written here is a certificate")
+            .content(key.to_spki())
+            .sign(&WithInfo { signer, info });
+        Self::decode(data)
     }
 
     /// Returns the packet.
@@ -206,9 +236,9 @@ fn sha256(octets: &[u8]) -> [u8; 32] {
     sha2::Sha256::digest(octets).into()
 }
 
-/// Signs with `pair`, but says more about it than `pair` itself.
+/// Signs with `signer`, but says more about it than `signer` itself.
 struct WithInfo<'a> {
-    pair: &'a dyn KeyPair,
+    signer: &'a dyn Signer,
     info: SignatureInfo,
 }
 
@@ -218,8 +248,24 @@ impl Signer for WithInfo<'_> {
     }
 
     fn sign(&self, portion: &[u8]) -> Bytes {
-        self.pair.sign(portion)
+        self.signer.sign(portion)
     }
+}
+
+/// Returns AdditionalDescription; nothing if there are none.
+fn encode_descriptions(descriptions: &[Description]) -> Bytes {
+    let mut writer = Writer::default();
+    if !descriptions.is_empty() {
+        writer.nested(ADDITIONAL_DESCRIPTION, |writer| {
+            for description in descriptions {
+                writer.nested(DESCRIPTION_ENTRY, |writer| {
+                    writer.element(DESCRIPTION_KEY, &description.key);
+                    writer.element(DESCRIPTION_VALUE, &description.value);
+                });
+            }
+        });
+    }
+    writer.finish()
 }
 
 fn decode_extensions(octets: &Bytes) -> Result<(Validity, Vec<Description>), DecodeError> {
@@ -454,7 +500,10 @@ mod tests {
             .content_type(ContentType::Key)
             .freshness(FRESHNESS)
             .content(certificate.spki())
-            .sign(&WithInfo { pair: &pair, info });
+            .sign(&WithInfo {
+                signer: &pair,
+                info,
+            });
         Data::decode(data.wire().clone()).and_then(Certificate::decode)
     }
 
@@ -472,6 +521,31 @@ mod tests {
         bad[10] = b'x';
         let bad = with_extensions(&bad).unwrap_err();
         assert_eq!((bad.field, bad.problem), ("NotBefore", Problem::Malformed));
+    }
+
+    #[test]
+    fn an_issued_certificate_names_its_issuer_and_says_what_it_was_told() {
+        let (anchor, issuer) = self_signed();
+        let own = Ed25519Signer::from_seed([8; 32], KeyLocator::Name(Name::root()));
+        let name: Name = "/demo/ann/KEY/1/demo/v=2".parse().unwrap();
+        let description = Description {
+            key: "x25519".into(),
+            value: Bytes::from_static(&[1, 2]),
+        };
+        let validity = anchor.validity();
+        let said = core::slice::from_ref(&description);
+        let key = own.public_key();
+        let issued = Certificate::issue(name, &key, validity, said, &issuer).unwrap();
+        assert_eq!(issued.public_key(), Ok(key));
+        assert_eq!(issued.validity(), validity);
+        assert_eq!(issued.descriptions(), [description]);
+        assert_eq!(issued.identity().to_string(), "/demo/ann");
+        assert_eq!(issued.data().verify(&issuer.public_key()), Ok(()));
+        let locator = &issued.data().signature_info().key_locator;
+        assert!(locator.as_ref().is_some_and(|it| anchor.matches(it)));
+        let short: Name = "/demo/ann/KEY/1".parse().unwrap();
+        let issued = Certificate::issue(short, &own.public_key(), validity, &[], &issuer);
+        assert!(issued.is_err());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::names::KEY;
 use namecast_units::Timestamp;
 
-use crate::trust::{self, Judgement, Rules, SchemaVerifier};
+use crate::trust::{self, Judgement, Moment, SharedChains};
 
 /// Whose signature counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub enum Trust {
     Pinned(Pin),
     /// A secret that signer and watcher share: packets carry HMACs made with it, under the certificate's key name.
     Secret([u8; 32]),
-    /// Keys by names: those that a schema lets sign each name, under an anchor.
-    Schema(Box<Rules>),
+    /// Keys by names: those that a schema lets sign each name, under an anchor. All readers with these chains share them.
+    Schema(SharedChains),
 }
 
 /// What is known of a key beforehand. A name is not enough: anybody can make a key with any name.
@@ -53,6 +53,8 @@ pub struct Signer {
 pub enum Verdict {
     /// It is the pinned key, or certified by it.
     Pinned,
+    /// A chain of certificates leads from it to the anchor.
+    Certified,
     /// It is the key that was remembered at an earlier first use.
     Remembered,
     /// It is the first key seen under the root, which its certificate is signed with.
@@ -83,9 +85,9 @@ pub enum Refusal {
     /// The certificate belongs to another name.
     #[error("its certificate belongs to another name")]
     OtherIdentity,
-    /// A certificate between it and the anchor is not known.
-    #[error("the certificate of its issuer is missing")]
-    MissingIssuer,
+    /// A certificate between it and the anchor is not known, which is called so.
+    #[error("the certificate of its issuer, {0}, is missing")]
+    MissingIssuer(Name),
     /// No chain leads from its certificate to the anchor.
     #[error("its certificate is refused: {0}")]
     Chain(trust::Refusal),
@@ -95,6 +97,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pinned => f.write_str("pinned"),
+            Self::Certified => f.write_str("certified by the anchor"),
             Self::Remembered => f.write_str("remembered"),
             Self::FirstUse => f.write_str("trusted on first use"),
             Self::Refused(why) => write!(f, "refused: {why}"),
@@ -128,10 +131,7 @@ pub(crate) fn certificates(root: &Name) -> Name {
 pub(crate) fn verifier(trust: &Trust, certificate: &Name, key: Arc<PublicKey>) -> SharedVerifier {
     match trust {
         Trust::Secret(secret) => Arc::new(HmacVerifier::new(secret)),
-        Trust::Schema(rules) => {
-            let certificate = certificate.clone();
-            Arc::new(SchemaVerifier::new(rules.schema.clone(), certificate, key))
-        }
+        Trust::Schema(chains) => Arc::new(chains.verifier(certificate, key)),
         Trust::FirstUse | Trust::Remembered(_) | Trust::Pinned(_) => key,
     }
 }
@@ -166,8 +166,8 @@ impl Judge<'_> {
     }
 
     fn verdict(&self, certificate: &Certificate, key: &PublicKey) -> Verdict {
-        if let Trust::Schema(rules) = self.trust {
-            return self.by_rules(rules, certificate);
+        if let Trust::Schema(chains) = self.trust {
+            return self.by_chain(chains, certificate);
         }
         if certificate.identity() != *self.root {
             return Verdict::Refused(Refusal::OtherIdentity);
@@ -194,11 +194,10 @@ impl Judge<'_> {
     }
 
     /// Judges by a chain to the anchor. Whether the key may sign a name is for [`verifier`] to check, by each name.
-    fn by_rules(&self, rules: &Rules, certificate: &Certificate) -> Verdict {
-        let mut chains = rules.chains();
-        match chains.judge_certificate(certificate.data(), self.wall) {
-            Judgement::Accepted { .. } => Verdict::Pinned,
-            Judgement::Missing(_) => Verdict::Refused(Refusal::MissingIssuer),
+    fn by_chain(&self, chains: &SharedChains, certificate: &Certificate) -> Verdict {
+        match chains.judge_certificate(certificate.data(), Moment::Live(self.wall)) {
+            Judgement::Accepted { .. } => Verdict::Certified,
+            Judgement::Missing(name) => Verdict::Refused(Refusal::MissingIssuer(name)),
             Judgement::Refused(refusal) => Verdict::Refused(Refusal::Chain(refusal)),
         }
     }

@@ -198,48 +198,77 @@ fn a_damaged_certificate_is_not_vouched_for() {
 
 const RULES: &str = "#KEY: \"KEY\"/_/_/_\n#anchor: \"demo\"/#KEY\n#cam: \"demo\"/id/#KEY <= #anchor\n#lead: \"demo\"/id/\"lead\" <= #cam\n";
 
-/// Rules under the anchor with the key of `seed`, whose certificate is known.
-fn rules(seed: u8) -> Rules {
+/// Chains to the anchor with the key of `seed`, whose certificate is known.
+fn chains(seed: u8) -> SharedChains {
     let limits = crate::trust::schema::Limits::default();
     let schema = crate::trust::schema::Schema::compile(RULES, &limits).unwrap();
     let anchor = certificate("/demo", seed, -1..1);
     let digest = anchor.public_key().unwrap().digest();
-    let mut rules = Rules::new(Arc::new(schema), crate::trust::Anchor::Digest(digest));
-    rules.certificates.push(anchor);
-    rules
+    let mut chains = trust::Chains::new(
+        Arc::new(schema),
+        1,
+        trust::Anchor::Digest(digest),
+        trust::ChainConfig::default(),
+    );
+    chains.offer(anchor.data().clone()).unwrap();
+    SharedChains::new(chains)
 }
 
 #[test]
 fn a_schema_accepts_keys_that_the_anchor_certified() {
-    let by_nine = Trust::Schema(Box::new(rules(9)));
-    assert_eq!(verdict(&by_nine, issued(1, 9)), Verdict::Pinned);
+    let by_nine = Trust::Schema(chains(9));
+    assert_eq!(verdict(&by_nine, issued(1, 9)), Verdict::Certified);
     let chain = |refusal| Verdict::Refused(Refusal::Chain(refusal));
     let forged = chain(trust::Refusal::WrongSignature);
-    assert_eq!(verdict(&by_nine, issued(1, 8)), forged);
+    assert_eq!(verdict(&Trust::Schema(chains(9)), issued(1, 8)), forged);
     let own_word = chain(trust::Refusal::NotAllowed);
     assert_eq!(verdict(&by_nine, own(1)), own_word);
     let anchor = certificate("/demo", 9, -1..1).data().clone();
-    assert_eq!(verdict(&by_nine, anchor), Verdict::Pinned);
+    assert_eq!(verdict(&by_nine, anchor.clone()), Verdict::Certified);
 
-    let mut revoked = rules(9);
-    revoked.revoked.insert(digest(1));
-    let revoked = Trust::Schema(Box::new(revoked));
+    let chains = chains(9);
+    let revoked = [(digest(1), NOW)].into();
+    chains.with(|it| it.set_revoked(1, revoked)).unwrap();
+    let revoked = Trust::Schema(chains);
     let expected = chain(trust::Refusal::Revoked);
     assert_eq!(verdict(&revoked, issued(1, 9)), expected);
-    assert_eq!(verdict(&revoked, issued(2, 9)), Verdict::Pinned);
+}
 
-    let mut unknown = rules(9);
-    unknown.certificates.clear();
-    let unknown = Trust::Schema(Box::new(unknown));
-    let missing = Verdict::Refused(Refusal::MissingIssuer);
-    assert_eq!(verdict(&unknown, issued(1, 9)), missing);
+/// The issuer is named, so that it can be fetched; once it is here, the certificate counts.
+#[test]
+fn a_missing_issuer_is_named_and_counters_stay_from_one_certificate_to_the_next() {
+    let limits = crate::trust::schema::Limits::default();
+    let schema = crate::trust::schema::Schema::compile(RULES, &limits).unwrap();
+    let anchor = certificate("/demo", 9, -1..1);
+    let digest = anchor.public_key().unwrap().digest();
+    let config = trust::ChainConfig::default();
+    let anchored = trust::Anchor::Digest(digest);
+    let chains = trust::Chains::new(Arc::new(schema), 1, anchored, config);
+    let chains = SharedChains::new(chains);
+    let trust = Trust::Schema(chains.clone());
+    let issuer = key_pair("/demo", 9).info().key_locator;
+    let Some(namecast_packet::KeyLocator::Name(issuer)) = issuer else {
+        panic!("a key's name");
+    };
+    let missing = Verdict::Refused(Refusal::MissingIssuer(issuer.clone()));
+    assert_eq!(verdict(&trust, issued(1, 9)), missing);
+    assert_eq!(chains.with(trust::Chains::poll_missing), Some(issuer));
+    chains.with(|it| it.offer(anchor.data().clone())).unwrap();
+    assert_eq!(verdict(&trust, issued(1, 9)), Verdict::Certified);
+    let refused = Verdict::Refused(Refusal::Chain(trust::Refusal::NotAllowed));
+    for times in 1..=3 {
+        assert_eq!(verdict(&trust, own(2)), refused);
+        let counted = chains.with(|it| it.counters().refused(trust::Refusal::NotAllowed));
+        assert_eq!(counted, times);
+    }
 }
 
 /// The key of a camera that is trusted signs what the schema lets it, and nothing else.
 #[test]
 fn a_schema_is_asked_for_each_name() {
-    let trust = Trust::Schema(Box::new(rules(9)));
+    let trust = Trust::Schema(chains(9));
     let issued = issued(1, 9);
+    assert_eq!(verdict(&trust, issued.clone()), Verdict::Certified);
     let pair = key_pair("/demo/cam", 1);
     let key = Arc::new(pair.public_key());
     let verifier = verifier(&trust, issued.name(), key);

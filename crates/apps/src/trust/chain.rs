@@ -15,7 +15,12 @@ use namecast_packet::{Certificate, Data, KeyLocator, Name, PublicKey};
 use namecast_units::Timestamp;
 
 use super::refusal::{Counters, Refusal};
-use super::schema::{Schema, Scope};
+use super::schema::{NamePattern, Schema};
+
+/// Missing certificates that are remembered until somebody fetches them.
+const MAX_MISSING: usize = 16;
+/// Permissions remembered for one key: a stream has some twenty kinds of names, eight of which carry its leads.
+const MAX_PERMISSIONS_OF_KEY: usize = 32;
 
 /// Trust anchor: the key that every chain ends at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +46,18 @@ pub struct ChainConfig {
     /// Number of certificates tried for one KeyLocator.
     #[default(8)]
     pub max_alternatives: usize,
-    /// Number of permissions remembered. At the limit, all are forgotten.
+    /// Number of permissions remembered, of all keys. At the limit, all are forgotten.
     #[default(16_384)]
     pub max_permissions: usize,
+}
+
+/// What a packet is judged as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// It arrives now, at this time. A revoked key counts no more, whenever it was revoked.
+    Live(Timestamp),
+    /// It was recorded at this time. A key that was revoked later still counts.
+    Recorded(Timestamp),
 }
 
 /// Verdict on a packet.
@@ -81,11 +95,15 @@ pub struct Chains {
     config: ChainConfig,
     /// Certificates by name.
     certificates: BTreeMap<Name, Held>,
-    /// Digests of public keys that were revoked.
-    revoked: BTreeSet<[u8; 32]>,
+    /// When keys were revoked, by the SHA-256 digests of their SubjectPublicKeyInfo.
+    revoked: BTreeMap<[u8; 32], Timestamp>,
     revoked_version: u64,
-    /// Names that a certificate may sign.
-    permissions: BTreeSet<(Scope, Name)>,
+    /// Number of permissions remembered.
+    permissions: usize,
+    /// Certificates that chains lacked.
+    missing: BTreeSet<Name>,
+    /// Time of the last judgement.
+    wall: Timestamp,
     counters: Counters,
 }
 
@@ -96,6 +114,8 @@ struct Held {
     key: Arc<PublicKey>,
     /// How the anchor vouches for it, once it was found to do so.
     vouched: Option<Vouched>,
+    /// Names that the schema lets it sign, the frequent ones first.
+    allowed: Vec<NamePattern>,
 }
 
 /// A chain that was judged.
@@ -106,6 +126,34 @@ struct Vouched {
     /// When all of them are valid.
     from: Timestamp,
     to: Timestamp,
+    /// When the first of them was revoked, if any was.
+    revoked_at: Option<Timestamp>,
+}
+
+impl Vouched {
+    /// Returns the chain of this certificate and those `above` it.
+    fn under(&self, above: &Self) -> Self {
+        let revoked = [self.revoked_at, above.revoked_at];
+        Self {
+            length: above.length + 1,
+            from: self.from.max(above.from),
+            to: self.to.min(above.to),
+            revoked_at: revoked.into_iter().flatten().min(),
+        }
+    }
+
+    /// Checks that the chain counts.
+    fn check(&self, moment: Moment) -> Result<(), Refusal> {
+        let (wall, is_revoked) = match moment {
+            Moment::Live(wall) => (wall, self.revoked_at.is_some()),
+            Moment::Recorded(wall) => (wall, self.revoked_at.is_some_and(|at| at <= wall)),
+        };
+        if is_revoked {
+            return Err(Refusal::Revoked);
+        }
+        let is_valid = (self.from..=self.to).contains(&wall);
+        is_valid.then_some(()).ok_or(Refusal::NotValidNow)
+    }
 }
 
 /// Why a chain does not lead to the anchor.
@@ -123,9 +171,11 @@ impl Chains {
             config,
             anchor,
             certificates: BTreeMap::new(),
-            revoked: BTreeSet::new(),
+            revoked: BTreeMap::new(),
             revoked_version: 0,
-            permissions: BTreeSet::new(),
+            permissions: 0,
+            missing: BTreeSet::new(),
+            wall: Timestamp::default(),
             counters: Counters::default(),
         };
         if let Anchor::Certificate(certificate) = &chains.anchor {
@@ -140,6 +190,11 @@ impl Chains {
         &self.schema
     }
 
+    /// Returns the certificate of this name, if one is kept.
+    pub fn certificate(&self, name: &Name) -> Option<&Certificate> {
+        self.certificates.get(name).map(|held| &held.certificate)
+    }
+
     /// Returns how packets were judged.
     pub const fn counters(&self) -> &Counters {
         &self.counters
@@ -148,28 +203,44 @@ impl Chains {
     /// Puts another version of the schema in force. All chains are judged anew.
     ///
     /// # Errors
-    /// If a newer version is in force.
+    /// If a newer version is in force; that is counted as [`Refusal::SetBack`].
     pub fn set_schema(&mut self, version: u64, schema: Arc<Schema>) -> Result<(), SetBack> {
-        grow(&mut self.schema_version, version)?;
-        self.schema = schema;
-        self.forget();
-        Ok(())
+        let grown = grow(&mut self.schema_version, version);
+        if grown.is_ok() {
+            self.schema = schema;
+            self.forget();
+        }
+        self.count(grown)
     }
 
-    /// Puts another version of the list of revoked keys in force, by the SHA-256 digests of their SubjectPublicKeyInfo. All chains are
-    /// judged anew.
+    /// Puts another version of the list of revoked keys in force: by the SHA-256 digests of their SubjectPublicKeyInfo, when each was
+    /// revoked. All chains are judged anew.
     ///
     /// # Errors
-    /// If a newer version is in force.
+    /// If a newer version is in force; that is counted as [`Refusal::SetBack`].
     pub fn set_revoked(
         &mut self,
         version: u64,
-        digests: BTreeSet<[u8; 32]>,
+        revoked: BTreeMap<[u8; 32], Timestamp>,
     ) -> Result<(), SetBack> {
-        grow(&mut self.revoked_version, version)?;
-        self.revoked = digests;
-        self.forget();
-        Ok(())
+        let grown = grow(&mut self.revoked_version, version);
+        if grown.is_ok() {
+            self.revoked = revoked;
+            self.forget();
+        }
+        self.count(grown)
+    }
+
+    fn count(&mut self, grown: Result<(), SetBack>) -> Result<(), SetBack> {
+        if grown.is_err() {
+            self.counters.refuse(Refusal::SetBack);
+        }
+        grown
+    }
+
+    /// Returns the next certificate that a chain lacked, until `None`: fetch it by this prefix, and pass it to [`offer`](Self::offer).
+    pub fn poll_missing(&mut self) -> Option<Name> {
+        self.missing.pop_first()
     }
 
     /// Keeps a certificate, which may come from anybody, until it is needed.
@@ -186,9 +257,10 @@ impl Chains {
         kept
     }
 
-    /// Judges `packet` at the time `wall`.
-    pub fn judge(&mut self, packet: &Data, wall: Timestamp) -> Judgement {
-        match self.chain(packet, wall, self.config.max_length) {
+    /// Judges `packet`.
+    pub fn judge(&mut self, packet: &Data, moment: Moment) -> Judgement {
+        self.tell(moment);
+        match self.chain(packet, moment, self.config.max_length) {
             Ok((certificate, _)) => {
                 self.counters.accepted += 1;
                 let key = self.certificates[&certificate].key.clone();
@@ -198,12 +270,13 @@ impl Chains {
         }
     }
 
-    /// Judges a certificate at the time `wall`: whether its key counts for the names that the schema lets it sign.
-    pub fn judge_certificate(&mut self, certificate: &Data, wall: Timestamp) -> Judgement {
+    /// Judges a certificate: whether its key counts for the names that the schema lets it sign.
+    pub fn judge_certificate(&mut self, certificate: &Data, moment: Moment) -> Judgement {
+        self.tell(moment);
         if let Err(refusal) = self.offer(certificate.clone()) {
             return Judgement::Refused(refusal);
         }
-        match self.own_chain(certificate, wall) {
+        match self.own_chain(certificate, moment) {
             Ok(key) => {
                 self.counters.accepted += 1;
                 let certificate = certificate.name().detached();
@@ -213,8 +286,52 @@ impl Chains {
         }
     }
 
+    /// Sets the time by which certificates that were judged before go on to count.
+    pub const fn tell(&mut self, moment: Moment) {
+        if let Moment::Live(wall) = moment {
+            self.wall = wall;
+        }
+    }
+
+    /// Checks that `key`, which was judged by the certificate of this name before, still counts and may sign `packet`. Costs a look-up,
+    /// unless schema or revoked keys changed since, or no name like this one was checked before.
+    pub(super) fn allow(
+        &mut self,
+        packet: &Name,
+        certificate: &Name,
+        key: &PublicKey,
+    ) -> Result<(), Refusal> {
+        let allowed = self.still_counts(certificate, key);
+        let allowed = allowed.and_then(|()| self.permit(packet, certificate));
+        if let Err(refusal) = allowed {
+            self.counters.refuse(refusal);
+        }
+        allowed
+    }
+
+    fn still_counts(&mut self, certificate: &Name, key: &PublicKey) -> Result<(), Refusal> {
+        let moment = Moment::Live(self.wall);
+        let missing = match self.certificates.get(certificate) {
+            Some(held) if *held.key != *key => return Err(Refusal::WrongSignature),
+            Some(held) => {
+                if let Some(vouched) = held.vouched {
+                    return vouched.check(moment);
+                }
+                let data = held.certificate.data().clone();
+                match self.own_chain(&data, moment) {
+                    Ok(_) => return Ok(()),
+                    Err(Broken::Refused(refusal)) => return Err(refusal),
+                    Err(Broken::Missing(name)) => name,
+                }
+            }
+            None => certificate.clone(),
+        };
+        self.note_missing(missing);
+        Err(Refusal::MissingCertificate)
+    }
+
     /// Finds the key of a certificate that was offered, if the certificate counts.
-    fn own_chain(&mut self, certificate: &Data, wall: Timestamp) -> Result<Arc<PublicKey>, Broken> {
+    fn own_chain(&mut self, certificate: &Data, moment: Moment) -> Result<Arc<PublicKey>, Broken> {
         let name = certificate.name();
         let held = &self.certificates[name];
         if held.certificate.data() != certificate {
@@ -222,16 +339,15 @@ impl Chains {
             return Err(Broken::Refused(Refusal::WrongSignature));
         }
         let key = held.key.clone();
-        if self.revoked.contains(&key.digest()) {
-            return Err(Broken::Refused(Refusal::Revoked));
-        }
-        let own = self.validity(name);
-        if !(own.from..=own.to).contains(&wall) {
-            return Err(Broken::Refused(Refusal::NotValidNow));
-        }
+        let mut vouched = self.alone(name);
+        vouched.check(moment).map_err(Broken::Refused)?;
         if !self.is_anchor(name) {
             let left = self.config.max_length.saturating_sub(1);
-            self.chain(certificate, wall, left)?;
+            let (_, above) = self.chain(certificate, moment, left)?;
+            vouched = vouched.under(&above);
+        }
+        if let Some(held) = self.certificates.get_mut(name) {
+            held.vouched = Some(vouched);
         }
         Ok(key)
     }
@@ -239,11 +355,20 @@ impl Chains {
     /// Counts what is refused.
     fn broken(&mut self, broken: Broken) -> Judgement {
         match broken {
-            Broken::Missing(name) => Judgement::Missing(name),
+            Broken::Missing(name) => {
+                self.note_missing(name.clone());
+                Judgement::Missing(name)
+            }
             Broken::Refused(refusal) => {
                 self.counters.refuse(refusal);
                 Judgement::Refused(refusal)
             }
+        }
+    }
+
+    fn note_missing(&mut self, name: Name) {
+        if self.missing.len() < MAX_MISSING {
+            self.missing.insert(name);
         }
     }
 
@@ -252,7 +377,7 @@ impl Chains {
     fn chain(
         &mut self,
         packet: &Data,
-        wall: Timestamp,
+        moment: Moment,
         left: usize,
     ) -> Result<(Name, Vouched), Broken> {
         let Some(KeyLocator::Name(locator)) = &packet.signature_info().key_locator else {
@@ -264,7 +389,7 @@ impl Chains {
         let names = self.certificates_of(locator);
         let mut broken = Broken::Missing(locator.detached());
         for name in names {
-            match self.link(packet, &name, wall, left) {
+            match self.link(packet, &name, moment, left) {
                 Ok(vouched) => return Ok((name, vouched)),
                 // A missing certificate may still arrive.
                 Err(missing @ Broken::Missing(_)) => return Err(missing),
@@ -279,7 +404,7 @@ impl Chains {
         &mut self,
         packet: &Data,
         name: &Name,
-        wall: Timestamp,
+        moment: Moment,
         left: usize,
     ) -> Result<Vouched, Broken> {
         self.permit(packet.name(), name).map_err(Broken::Refused)?;
@@ -287,14 +412,9 @@ impl Chains {
         let (certificate, key) = (held.certificate.data().clone(), held.key.clone());
         let vouched = held.vouched.filter(|vouched| vouched.length <= left);
         let refuse = |refusal| Err(Broken::Refused(refusal));
-        if self.revoked.contains(&key.digest()) {
-            return refuse(Refusal::Revoked);
-        }
-        let own = self.validity(name);
-        let is_valid = |it: &Vouched| (it.from..=it.to).contains(&wall);
-        if !is_valid(&vouched.unwrap_or(own)) {
-            return refuse(Refusal::NotValidNow);
-        }
+        let own = self.alone(name);
+        let counts = vouched.unwrap_or(own).check(moment);
+        counts.map_err(Broken::Refused)?;
         if packet.verify(&*key).is_err() {
             return refuse(Refusal::WrongSignature);
         }
@@ -305,17 +425,14 @@ impl Chains {
                 return refuse(Refusal::OtherAnchor);
             }
             None => {
-                let above = self.chain(&certificate, wall, left - 1);
+                let above = self.chain(&certificate, moment, left - 1);
                 if let Err(Broken::Refused(Refusal::WrongSignature)) = above {
                     // Forged or damaged on its way: the right one may still be fetched.
                     self.certificates.remove(name);
+                    self.count_permissions();
                 }
                 let (_, above) = above?;
-                Vouched {
-                    length: above.length + 1,
-                    from: own.from.max(above.from),
-                    to: own.to.min(above.to),
-                }
+                own.under(&above)
             }
         };
         if let Some(held) = self.certificates.get_mut(name) {
@@ -326,26 +443,42 @@ impl Chains {
 
     /// Checks that the schema lets the certificate sign `packet`.
     fn permit(&mut self, packet: &Name, certificate: &Name) -> Result<(), Refusal> {
-        let scopes = self
-            .schema
-            .scopes(packet)
-            .map_err(|_| Refusal::TooManySteps)?;
-        for scope in scopes {
-            // Sorted by scope, then by certificate.
-            let wanted = (scope, certificate.clone());
-            if self.permissions.contains(&wanted) {
-                self.counters.remembered += 1;
-                return Ok(());
-            }
+        let held = self.certificates.get_mut(certificate);
+        let allowed = held.map(|held| &mut held.allowed);
+        if let Some(allowed) = allowed
+            && let Some(at) = allowed.iter().position(|names| names.covers(packet))
+        {
+            allowed.swap(at, at.saturating_sub(1));
+            self.counters.remembered += 1;
+            return Ok(());
         }
         let permission = self.schema.check(packet, certificate);
         let permission = permission.map_err(|_| Refusal::TooManySteps)?;
-        let scope = permission.ok_or(Refusal::NotAllowed)?.scope;
-        if self.permissions.len() >= self.config.max_permissions {
-            self.permissions.clear();
-        }
-        self.permissions.insert((scope, certificate.detached()));
+        let names = permission.ok_or(Refusal::NotAllowed)?.names;
+        self.remember(certificate, names);
         Ok(())
+    }
+
+    fn remember(&mut self, certificate: &Name, names: NamePattern) {
+        if self.permissions >= self.config.max_permissions {
+            let certificates = self.certificates.values_mut();
+            certificates.for_each(|held| held.allowed.clear());
+            self.permissions = 0;
+        }
+        let Some(held) = self.certificates.get_mut(certificate) else {
+            return;
+        };
+        if held.allowed.len() == MAX_PERMISSIONS_OF_KEY {
+            held.allowed.pop();
+            self.permissions -= 1;
+        }
+        held.allowed.push(names);
+        self.permissions += 1;
+    }
+
+    fn count_permissions(&mut self) {
+        let certificates = self.certificates.values();
+        self.permissions = certificates.map(|held| held.allowed.len()).sum();
     }
 
     /// Names of certificates that `locator` may mean: that certificate, those of that key, or those without their version.
@@ -372,9 +505,10 @@ impl Chains {
         }
     }
 
-    /// When the certificate `name` is valid by our clock, as the end of a chain.
-    fn validity(&self, name: &Name) -> Vouched {
-        let validity = self.certificates[name].certificate.validity();
+    /// When the certificate `name` counts by our clock, as the end of a chain.
+    fn alone(&self, name: &Name) -> Vouched {
+        let held = &self.certificates[name];
+        let validity = held.certificate.validity();
         let tolerance = self.config.clock_tolerance;
         let micros = u64::try_from(tolerance.as_micros()).unwrap_or(u64::MAX);
         let from = validity.not_before.as_micros().saturating_sub(micros);
@@ -383,6 +517,7 @@ impl Chains {
             length: 1,
             from: Timestamp::from_micros(from),
             to: Timestamp::from_micros(to),
+            revoked_at: self.revoked.get(&held.key.digest()).copied(),
         }
     }
 
@@ -409,22 +544,25 @@ impl Chains {
             // All are vouched for: they are fetched again as they are needed, but for the anchor's.
             self.certificates
                 .retain(|name, _| Some(name) == anchor.as_ref());
-            self.permissions.clear();
         }
         let held = Held {
             certificate,
             key: Arc::new(key),
             vouched: None,
+            allowed: Vec::new(),
         };
+        self.missing.retain(|missing| !missing.is_prefix_of(&name));
         self.certificates.insert(name, held);
+        self.count_permissions();
         Ok(())
     }
 
     /// Lets all chains be judged anew.
     fn forget(&mut self) {
-        self.permissions.clear();
+        self.permissions = 0;
         for held in self.certificates.values_mut() {
             held.vouched = None;
+            held.allowed.clear();
         }
     }
 }

@@ -2,10 +2,12 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{ContentType, SignatureInfo, Signer, Validity};
 
 use super::super::schema::Limits;
+use super::super::{SchemaVerifier, SharedChains};
 use super::*;
 
 /// Time at which packets are judged, in the middle of certificates' validity.
 const NOW: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+const LIVE: Moment = Moment::Live(NOW);
 const HOUR: u64 = 3_600_000_000;
 const RULES: &str = include_str!("../../tests/schemas/calls.trust");
 /// Seed of the anchor's key.
@@ -101,7 +103,7 @@ fn packet(uri: &str, seed: u8, locator: &str) -> Data {
 
 fn refusal(chains: &mut Chains, packet: &Data) -> Refusal {
     let before = *chains.counters();
-    let Judgement::Refused(refusal) = chains.judge(packet, NOW) else {
+    let Judgement::Refused(refusal) = chains.judge(packet, LIVE) else {
         panic!("{packet:?} counts, or more is needed");
     };
     assert_eq!(
@@ -113,7 +115,7 @@ fn refusal(chains: &mut Chains, packet: &Data) -> Refusal {
 }
 
 fn is_accepted(chains: &mut Chains, packet: &Data) -> bool {
-    matches!(chains.judge(packet, NOW), Judgement::Accepted { .. })
+    matches!(chains.judge(packet, LIVE), Judgement::Accepted { .. })
 }
 
 /// A locator is the certificate's name, its key's, or the former without version.
@@ -125,7 +127,7 @@ fn members_count_under_their_own_names_however_they_name_their_key() {
         "/calls/fox/ann/KEY/1/fox",
     ] {
         let mut chains = call();
-        let judgement = chains.judge(&packet(LEAD, ANN, locator), NOW);
+        let judgement = chains.judge(&packet(LEAD, ANN, locator), LIVE);
         let expected = Judgement::Accepted {
             certificate: name(ANN_CERTIFICATE),
             key: Arc::new(pair(ANN, "/").public_key()),
@@ -135,7 +137,7 @@ fn members_count_under_their_own_names_however_they_name_their_key() {
     let mut chains = call();
     let by_identity = packet(LEAD, ANN, "/calls/fox/ann/KEY");
     let missing = Judgement::Missing(name("/calls/fox/ann/KEY"));
-    assert_eq!(chains.judge(&by_identity, NOW), missing);
+    assert_eq!(chains.judge(&by_identity, LIVE), missing);
 }
 
 #[test]
@@ -213,10 +215,10 @@ fn a_known_chain_ends_with_its_shortest_certificate() {
     assert!(is_accepted(&mut chains, &lead));
     let at = |hours: u64| Timestamp::from_micros(NOW.as_micros() + hours * HOUR);
     assert!(matches!(
-        chains.judge(&lead, at(25)),
+        chains.judge(&lead, Moment::Live(at(25))),
         Judgement::Accepted { .. }
     ));
-    let late = chains.judge(&lead, at(26));
+    let late = chains.judge(&lead, Moment::Live(at(26)));
     assert_eq!(late, Judgement::Refused(Refusal::NotValidNow));
 }
 
@@ -226,16 +228,13 @@ fn missing_certificates_are_named_one_by_one() {
     let mut chains = chains(&[]);
     let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
     let missing = |uri| Judgement::Missing(name(uri));
-    assert_eq!(chains.judge(&lead, NOW), missing(ANN_CERTIFICATE));
+    assert_eq!(chains.judge(&lead, LIVE), missing(ANN_CERTIFICATE));
     chains.offer(member(ANN_CERTIFICATE, ANN, [-1, 1])).unwrap();
-    assert_eq!(chains.judge(&lead, NOW), missing(ANCHOR));
+    assert_eq!(chains.judge(&lead, LIVE), missing(ANCHOR));
     chains.offer(anchor()).unwrap();
     assert!(is_accepted(&mut chains, &lead));
-    assert_eq!(
-        chains.counters().remembered,
-        1,
-        "of the lead, asked twice before"
-    );
+    // The lead's name, checked once for each of three judgements.
+    assert_eq!(chains.counters().remembered, 1);
 }
 
 /// Rules for a chain of keys `/a/1`, `/a/2`, … each of which signs the next.
@@ -298,9 +297,10 @@ fn a_revoked_key_counts_no_more_and_lists_only_grow() {
     let mut chains = call();
     let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
     assert!(is_accepted(&mut chains, &lead));
-    chains.set_revoked(2, [digest(ANN)].into()).unwrap();
+    chains.set_revoked(2, [(digest(ANN), NOW)].into()).unwrap();
     assert_eq!(refusal(&mut chains, &lead), Refusal::Revoked);
-    let back = chains.set_revoked(1, BTreeSet::new());
+    let back = chains.set_revoked(1, BTreeMap::new());
+    assert_eq!(chains.counters().refused(Refusal::SetBack), 1);
     assert_eq!(
         back,
         Err(SetBack {
@@ -309,9 +309,9 @@ fn a_revoked_key_counts_no_more_and_lists_only_grow() {
         })
     );
     assert_eq!(refusal(&mut chains, &lead), Refusal::Revoked);
-    chains.set_revoked(3, [digest(FOX)].into()).unwrap();
+    chains.set_revoked(3, [(digest(FOX), NOW)].into()).unwrap();
     assert_eq!(refusal(&mut chains, &lead), Refusal::Revoked);
-    chains.set_revoked(4, BTreeSet::new()).unwrap();
+    chains.set_revoked(4, BTreeMap::new()).unwrap();
     assert!(is_accepted(&mut chains, &lead));
 }
 
@@ -324,6 +324,7 @@ fn another_schema_is_in_force_at_once_and_never_an_older_one() {
     chains.set_schema(2, schema(without_leads)).unwrap();
     assert_eq!(refusal(&mut chains, &lead), Refusal::NotAllowed);
     let back = chains.set_schema(1, schema(RULES));
+    assert_eq!(chains.counters().refused(Refusal::SetBack), 1);
     assert_eq!(
         back,
         Err(SetBack {
@@ -390,23 +391,111 @@ fn every_refusal_has_a_sentence_and_a_name() {
     let mut names: Vec<_> = Refusal::ALL.iter().map(|it| it.name()).collect();
     let sentences: BTreeSet<_> = Refusal::ALL.iter().map(ToString::to_string).collect();
     names.dedup();
-    assert_eq!((names.len(), sentences.len()), (9, 9));
+    assert_eq!((names.len(), sentences.len()), (11, 11));
     for (index, refusal) in Refusal::ALL.into_iter().enumerate() {
         assert_eq!(refusal as usize, index);
     }
 }
 
-/// A pipeline that knows one signer still looks at each name.
+fn verifier(chains: &SharedChains, certificate: &Data, seed: u8) -> SchemaVerifier {
+    let judged = chains.judge_certificate(certificate, LIVE);
+    assert!(matches!(judged, Judgement::Accepted { .. }), "{judged:?}");
+    let key = Arc::new(pair(seed, "/").public_key());
+    chains.verifier(certificate.name(), key)
+}
+
+/// A pipeline that knows one signer still looks at each name, and costs a look-up for each name like one before.
 #[test]
 fn a_verifier_of_one_key_checks_each_name() {
-    let key = Arc::new(pair(ANN, "/").public_key());
-    let verifier = super::super::SchemaVerifier::new(schema(RULES), name(ANN_CERTIFICATE), key);
-    let verify = |uri: &str, seed| packet(uri, seed, ANN_CERTIFICATE).verify(&verifier).is_ok();
+    let chains = SharedChains::new(call());
+    let ann = verifier(&chains, &member(ANN_CERTIFICATE, ANN, [-1, 1]), ANN);
+    let verify = |uri: &str, seed| packet(uri, seed, ANN_CERTIFICATE).verify(&ann).is_ok();
     assert!(verify(LEAD, ANN));
     assert!(!verify(LEAD, BOB), "wrong key");
     let others = LEAD.replace("ann", "bob");
     assert!(!verify(&others, ANN), "another's name");
     assert!(verify("/calls/fox/ann/32=route", ANN));
+    let remembered = |chains: &SharedChains| chains.with(|it| it.counters().remembered);
+    let before = remembered(&chains);
+    for number in 0..100 {
+        assert!(verify(
+            &LEAD.replace("seq=3", &format!("seq={number}")),
+            ANN
+        ));
+    }
+    assert_eq!(remembered(&chains), before + 100);
+    let refused = chains.with(|it| it.counters().refused(Refusal::NotAllowed));
+    assert_eq!(refused, 1, "the name of another");
+}
+
+/// Without a packet in between: revoked, allowed again, no longer allowed by the schema, expired.
+#[test]
+fn a_verifier_learns_of_new_versions_and_of_the_time() {
+    let shared = SharedChains::new(call());
+    let ann = verifier(&shared, &member(ANN_CERTIFICATE, ANN, [-1, 1]), ANN);
+    let is_accepted = || packet(LEAD, ANN, ANN_CERTIFICATE).verify(&ann).is_ok();
+    let refused = |refusal| shared.with(|it| it.counters().refused(refusal));
+    assert!(is_accepted());
+    let revoked = [(digest(ANN), NOW)].into();
+    shared.with(|it| it.set_revoked(1, revoked)).unwrap();
+    assert!(!is_accepted());
+    assert_eq!(refused(Refusal::Revoked), 1);
+    shared
+        .with(|it| it.set_revoked(2, BTreeMap::new()))
+        .unwrap();
+    assert!(is_accepted());
+    let without_leads = schema(RULES.split("#lead").next().unwrap());
+    shared.with(|it| it.set_schema(2, without_leads)).unwrap();
+    assert!(!is_accepted());
+    assert_eq!(refused(Refusal::NotAllowed), 1);
+    shared.with(|it| it.set_schema(3, schema(RULES))).unwrap();
+    assert!(is_accepted());
+    let late = Timestamp::from_micros(NOW.as_micros() + 26 * HOUR);
+    shared.with(|it| it.tell(Moment::Live(late)));
+    assert!(!is_accepted());
+    assert_eq!(refused(Refusal::NotValidNow), 1);
+}
+
+/// Whoever holds a verifier of a certificate that had to make room has it fetched again.
+#[test]
+fn a_verifier_without_its_certificate_says_which_one_is_missing() {
+    let shared = SharedChains::new(call());
+    let key = Arc::new(pair(9, "/").public_key());
+    let uri = "/calls/fox/eve/KEY/1/fox/v=1";
+    let eve = shared.verifier(&name(uri), key);
+    let lead = packet(&LEAD.replace("ann", "eve"), 9, uri);
+    assert!(lead.verify(&eve).is_err());
+    assert_eq!(shared.with(Chains::poll_missing), Some(name(uri)));
+    assert_eq!(shared.with(Chains::poll_missing), None);
+    shared.with(|it| it.tell(LIVE));
+    shared.with(|it| it.offer(member(uri, 9, [-1, 1]))).unwrap();
+    assert!(lead.verify(&eve).is_ok());
+    // The certificate of this name is now of another key.
+    let other = shared.verifier(&name(uri), Arc::new(pair(ANN, "/").public_key()));
+    assert!(lead.verify(&other).is_err());
+}
+
+/// A key that was revoked at noon has signed what was recorded before noon.
+#[test]
+fn recordings_are_judged_by_when_a_key_was_revoked() {
+    let mut chains = call();
+    let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
+    let at = |minutes: i64| {
+        let micros = NOW.as_micros().saturating_add_signed(minutes * 60_000_000);
+        Timestamp::from_micros(micros)
+    };
+    chains.set_revoked(1, [(digest(ANN), NOW)].into()).unwrap();
+    for (moment, counts) in [
+        (Moment::Recorded(at(-1)), true),
+        (Moment::Recorded(at(0)), false),
+        (Moment::Recorded(at(1)), false),
+        (Moment::Live(at(-1)), false),
+        (Moment::Live(at(1)), false),
+    ] {
+        let judged = chains.judge(&lead, moment);
+        let expected = matches!(judged, Judgement::Accepted { .. });
+        assert_eq!(expected, counts, "{moment:?}: {judged:?}");
+    }
 }
 
 /// A certificate is judged with its own key and validity, and counts as one of four.
@@ -417,22 +506,22 @@ fn a_certificate_is_judged_like_what_its_key_signs() {
         member(ANN_CERTIFICATE, ANN, [30, 40]),
     );
     let mut chains = chains(&[anchor()]);
-    let judged = chains.judge_certificate(&fresh, NOW);
+    let judged = chains.judge_certificate(&fresh, LIVE);
     let expected = Judgement::Accepted {
         certificate: name(ANN_CERTIFICATE),
         key: Arc::new(pair(ANN, "/").public_key()),
     };
     assert_eq!(judged, expected);
-    chains.set_revoked(1, [digest(ANN)].into()).unwrap();
+    chains.set_revoked(1, [(digest(ANN), NOW)].into()).unwrap();
     let refused = |refusal| Judgement::Refused(refusal);
     assert_eq!(
-        chains.judge_certificate(&fresh, NOW),
+        chains.judge_certificate(&fresh, LIVE),
         refused(Refusal::Revoked)
     );
     assert_eq!(chains.counters().refused(Refusal::Revoked), 1);
     let mut others = self::chains(&[anchor()]);
     assert_eq!(
-        others.judge_certificate(&stale, NOW),
+        others.judge_certificate(&stale, LIVE),
         refused(Refusal::NotValidNow)
     );
     let (mut ladder, _) = ladder(4);
@@ -443,7 +532,7 @@ fn a_certificate_is_judged_like_what_its_key_signs() {
         (FOX + 3, "/a/3/KEY/1/x/v=1"),
     );
     assert_eq!(
-        ladder.judge_certificate(&last, NOW),
+        ladder.judge_certificate(&last, LIVE),
         refused(Refusal::TooLong)
     );
 }
@@ -456,7 +545,7 @@ fn a_forged_certificate_makes_room_for_the_right_one() {
     let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
     assert_eq!(refusal(&mut chains, &lead), Refusal::WrongSignature);
     let missing = Judgement::Missing(name(ANN_CERTIFICATE));
-    assert_eq!(chains.judge(&lead, NOW), missing);
+    assert_eq!(chains.judge(&lead, LIVE), missing);
     chains.offer(member(ANN_CERTIFICATE, ANN, [-1, 1])).unwrap();
     assert!(is_accepted(&mut chains, &lead));
 }

@@ -31,11 +31,17 @@ pub enum Refusal {
     /// The chain ends at a key that signs itself and is not the anchor.
     #[error("the chain of certificates ends at another anchor")]
     OtherAnchor,
+    /// A certificate between the signer and the anchor is not known.
+    #[error("a certificate between the signer and the anchor is missing")]
+    MissingCertificate,
+    /// Schema or roster are older than those in force.
+    #[error("the version received is older than the version in force")]
+    SetBack,
 }
 
 impl Refusal {
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::NoCertificateNamed,
         Self::NotACertificate,
         Self::NotAllowed,
@@ -45,6 +51,8 @@ impl Refusal {
         Self::NotValidNow,
         Self::Revoked,
         Self::OtherAnchor,
+        Self::MissingCertificate,
+        Self::SetBack,
     ];
 
     /// Returns the reason's name in metrics.
@@ -59,6 +67,8 @@ impl Refusal {
             Self::NotValidNow => "not_valid_now",
             Self::Revoked => "revoked",
             Self::OtherAnchor => "other_anchor",
+            Self::MissingCertificate => "missing_certificate",
+            Self::SetBack => "set_back",
         }
     }
 }

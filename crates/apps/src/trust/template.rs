@@ -1,13 +1,23 @@
 //! Schemas to begin with.
+//!
+//! | template | signs | names, below the root |
+//! |---|---|---|
+//! | `streams` | anchor; keys up to eight components below | streams of their own names |
+//! | `call` | members `<id>` | streams, objects and publications of their own; the group `v=3` |
+//! | `show` | anchor; desks `desk/<desk>`; devices `device/<id>` | streams of the root; cues `cues/<list>/<desk>`, operators `ops/<path>` and `desk/<desk>`; `device/<id>` |
+//! | `tracks` | anchor; trackers `<id>` | streams of their own names; objects of trackers |
+//!
+//! In each, the anchor signs certificates, schema, roster and answers to those who join.
 
 use core::fmt::Write as _;
 
 use namecast_packet::{Component, Name};
 
-/// Components that a publisher's name may have below the root. Patterns have a fixed length, so each depth has rules of its own.
+/// Components that a publisher's name may have below the root, and an operator's path. Patterns have a fixed length, so each depth has rules
+/// of its own.
 pub const MAX_DEPTH: usize = 8;
 
-/// What is signed under the name of a published stream: `docs/stream-format.md`, section "Names".
+/// What is signed under the name of a published stream: `docs/stream-format.md`, section "Names". The last one is signed to register the name.
 const SIGNED: [&str; 10] = [
     r#"stream/rung/class/_/kind/_ & {class: "key"|"delta", kind: "data"|"parity"|"lead"|"across"}"#,
     r#"stream/rung/"32=latest"/_/_"#,
@@ -18,40 +28,156 @@ const SIGNED: [&str; 10] = [
     r#""hls"/_/_/_"#,
     r#""hls"/_/_/_/_"#,
     r#""32=keys"/_/_/_/_"#,
-    r#""32=trust"/_/_"#,
+    r#""32=route""#,
 ];
 
-/// Returns rules for streams under `root`: the anchor's key is that of `root`. It signs streams of its own name, and certificates of
-/// names up to [`MAX_DEPTH`] components below. Each of those signs streams of its own name.
-pub fn streams(root: &Name) -> String {
-    let mut text = String::from("#KEY: \"KEY\"/_/_/_\n");
-    for signed in SIGNED {
-        line(&mut text, format_args!("#signed: {signed}"));
-    }
-    let written: Vec<_> = root.components().map(quoted).collect();
-    let start = match written.is_empty() {
-        true => String::new(),
-        false => written.join("/") + "/",
-    };
-    line(&mut text, format_args!("#anchor: {start}#KEY"));
-    line(&mut text, format_args!("#own: {start}#signed <= #anchor"));
-    let mut path = start;
-    for depth in 1..=MAX_DEPTH {
-        path += &format!("p{depth}/");
-        line(
-            &mut text,
-            format_args!("#key{depth}: {path}#KEY <= #anchor"),
-        );
-        line(
-            &mut text,
-            format_args!("#stream{depth}: {path}#signed <= #key{depth}"),
-        );
-    }
-    text
+/// What the anchor of each template signs under the root beside certificates: versions of schema and roster, the names of their newest ones, and answers to
+/// those who join.
+const ADMINISTRATION: [&str; 5] = [
+    r#""32=trust"/_/_"#,
+    r#""32=trust"/"32=metadata"/_/_"#,
+    r#""32=roster"/_/_"#,
+    r#""32=roster"/"32=metadata"/_/_"#,
+    r#""32=join"/_"#,
+];
+
+/// Segments of an object and of its metadata.
+const OBJECT: [&str; 2] = [r#"file/_/_"#, r#"file/"32=metadata"/_/_"#];
+
+/// Rules for one kind of application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Template {
+    /// Streams of a site, whose names are below its name.
+    Streams,
+    /// A call of several members.
+    Call,
+    /// A show: streams, cues and devices.
+    Show,
+    /// Tracks of several trackers.
+    Tracks,
 }
 
-fn line(text: &mut String, line: core::fmt::Arguments<'_>) {
-    writeln!(text, "{line}").expect("a String takes everything");
+impl Template {
+    /// All templates.
+    pub const ALL: [Self; 4] = [Self::Streams, Self::Call, Self::Show, Self::Tracks];
+
+    /// Returns what people call it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Streams => "streams",
+            Self::Call => "call",
+            Self::Show => "show",
+            Self::Tracks => "tracks",
+        }
+    }
+
+    /// Returns its rules under `root`, whose key is the anchor.
+    pub fn rules(self, root: &Name) -> String {
+        let mut rules = Text::new(root);
+        match self {
+            Self::Streams => rules.streams(),
+            Self::Call => rules.call(),
+            Self::Show => rules.show(),
+            Self::Tracks => rules.tracks(),
+        }
+        rules.text
+    }
+}
+
+/// Rules that are being written.
+struct Text {
+    text: String,
+    /// What names under the root begin with: components and slashes.
+    start: String,
+}
+
+impl Text {
+    /// Writes what all templates have.
+    fn new(root: &Name) -> Self {
+        let written: String = root.components().map(|it| quoted(it) + "/").collect();
+        let mut rules = Self {
+            text: String::new(),
+            start: written,
+        };
+        rules.line(r#"#KEY: "KEY"/_/_/_"#);
+        rules.lines("signed", &SIGNED);
+        rules.below("anchor", "#KEY", "");
+        for signed in ADMINISTRATION {
+            rules.below("administration", signed, "anchor");
+        }
+        rules
+    }
+
+    fn streams(&mut self) {
+        self.below("own", "#signed", "anchor");
+        let mut path = String::new();
+        for depth in 1..=MAX_DEPTH {
+            path += &format!("p{depth}/");
+            let key = format!("key{depth}");
+            self.below(&key, &format!("{path}#KEY"), "anchor");
+            self.below(&format!("stream{depth}"), &format!("{path}#signed"), &key);
+        }
+    }
+
+    fn call(&mut self) {
+        self.below("member", "id/#KEY", "anchor");
+        self.below("stream", "id/#signed", "member");
+        self.objects("member");
+        self.below("group", r#""v=3""#, "member");
+        self.below("route", r#""v=3"/"32=route""#, "member");
+        // State Vector Sync, version 3: `/<node>/<group>/t=<boot>/seq=<n>`, in segments or asked for a mapping.
+        let publication = format!("id/{}", self.start);
+        self.below("publication", &format!("{publication}_/_"), "member");
+        self.below("publication", &format!("{publication}_/_/_/_"), "member");
+    }
+
+    fn show(&mut self) {
+        self.below("own", "#signed", "anchor");
+        self.below("desk", r#""desk"/desk/#KEY"#, "anchor");
+        self.below("state", r#""desk"/desk/#signed"#, "desk");
+        self.below("cues", r#""cues"/list/desk/#signed"#, "desk");
+        let mut path = "\"ops\"/".to_owned();
+        for depth in 1..=MAX_DEPTH {
+            path += &format!("p{depth}/");
+            self.below("operator", &format!("{path}#signed"), "desk");
+        }
+        self.below("device", r#""device"/id/#KEY"#, "anchor");
+        self.below("acks", r#""device"/id/#signed"#, "device");
+    }
+
+    fn tracks(&mut self) {
+        self.below("own", "#signed", "anchor");
+        self.below("tracker", "id/#KEY", "anchor");
+        self.below("stream", "id/#signed", "tracker");
+        self.objects("tracker");
+    }
+
+    /// Objects of whoever is called `id`. The anchor has none: their metadata would have the names of members' metadata.
+    fn objects(&mut self, signer: &str) {
+        for object in OBJECT {
+            self.below("object", &format!("id/{object}"), signer);
+        }
+    }
+
+    fn lines(&mut self, rule: &str, names: &[&str]) {
+        for name in names {
+            self.line(&format!("#{rule}: {name}"));
+        }
+    }
+
+    /// Writes a definition of `rule`: `name` under the root, signed by keys that `signer` matches, if there is one.
+    fn below(&mut self, rule: &str, name: &str, signer: &str) {
+        let signer = match signer {
+            "" => String::new(),
+            signer => format!(" <= #{signer}"),
+        };
+        let start = self.start.clone();
+        self.line(&format!("#{rule}: {start}{name}{signer}"));
+    }
+
+    fn line(&mut self, line: &str) {
+        writeln!(self.text, "{line}").expect("a String takes everything");
+    }
 }
 
 /// `component` as schemas write it.
@@ -73,98 +199,5 @@ fn quoted(component: Component<'_>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use namecast_stream::names::{SampleClass, SegmentId, SegmentKind, StreamNames};
-
-    use super::super::schema::{Limits, Schema};
-    use super::*;
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
-    }
-
-    fn schema(root: &str) -> Schema {
-        Schema::compile(&streams(&name(root)), &Limits::default()).unwrap()
-    }
-
-    /// Every signed name of `docs/stream-format.md` under `root`.
-    fn signed(root: &str) -> Vec<Name> {
-        let names = StreamNames::new(name(root));
-        let rung = names.rung("video", "1M");
-        let mut all = vec![
-            names.metadata_version(7),
-            names.challenge(7),
-            names.catalogue_segment(7, 1),
-            rung.latest_version(7),
-        ];
-        for class in SampleClass::ALL {
-            all.extend(SegmentKind::ALL.map(|kind| {
-                rung.segment(SegmentId {
-                    class,
-                    sequence: 3,
-                    kind,
-                    index: 0,
-                })
-            }));
-        }
-        let others = [
-            "video/index/t=7",
-            "hls/index.m3u8/v=7/seg=0",
-            "hls/1M/index.m3u8/v=7/seg=0",
-            "hls/1M/init-1.mp4/v=7/seg=0",
-            "hls/1M/seq=5/v=7/seg=0",
-            "32=keys/%01%02%03%04/seq=1/seq=2/seg=0",
-            "32=trust/v=7/seg=0",
-        ];
-        all.extend(others.map(|tail| name(&format!("{root}/{tail}"))));
-        all
-    }
-
-    fn certificate(root: &str) -> Name {
-        name(&format!("{root}/KEY/1/site/v=1"))
-    }
-
-    /// Each signed name, at each depth: its own key may sign it, neither a neighbour's nor the anchor's.
-    #[test]
-    fn every_signed_name_of_streams_is_signed_by_its_own_key_alone() {
-        let schema = schema("/site/tv");
-        let is_allowed = |packet: &Name, key: &Name| schema.check(packet, key).unwrap().is_some();
-        let anchor = certificate("/site/tv");
-        for packet in signed("/site/tv") {
-            assert!(is_allowed(&packet, &anchor), "{packet}");
-            assert!(!is_allowed(&packet, &certificate("/site/tv/a")), "{packet}");
-        }
-        for depth in 1..=MAX_DEPTH {
-            let path: String = (0..depth).map(|it| format!("/n{it}")).collect();
-            let own = format!("/site/tv{path}");
-            assert!(is_allowed(&certificate(&own), &anchor), "{own}");
-            for packet in signed(&own) {
-                assert!(is_allowed(&packet, &certificate(&own)), "{packet}");
-                let neighbour = certificate(&format!("/site/tv{}/x", &path[..path.len() - 3]));
-                assert!(!is_allowed(&packet, &neighbour), "{packet}");
-                assert!(!is_allowed(&packet, &anchor), "{packet}");
-            }
-        }
-        let deeper = format!("/site/tv{}", "/n".repeat(MAX_DEPTH + 1));
-        assert!(!is_allowed(&certificate(&deeper), &anchor));
-        assert_eq!(schema.anchors(), ["#anchor"]);
-    }
-
-    #[test]
-    fn any_root_is_written_as_schemas_read_it() {
-        for root in ["/", "/a%20b/..../32=x/v=7/t=300", "/a%3Db/8=.../%00"] {
-            let parsed = name(root);
-            let schema = Schema::compile(&streams(&parsed), &Limits::default()).unwrap();
-            let own = parsed.builder().name(&certificate("/")).finish();
-            let stream = parsed.builder().name(&name("/32=trust/v=1/seg=0")).finish();
-            assert!(schema.check(&stream, &own).unwrap().is_some(), "{root}");
-        }
-    }
-
-    /// The documentation shows the rules for streams under `/site`.
-    #[test]
-    fn the_documentation_has_the_template() {
-        let page = include_str!("../../../../docs/trust.md");
-        assert!(page.contains(&streams(&name("/site"))));
-    }
-}
+#[path = "template_tests.rs"]
+mod tests;

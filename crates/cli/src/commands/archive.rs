@@ -19,6 +19,7 @@ use crate::arguments::Trusted;
 use crate::connect::Connect;
 use crate::key_check::KeyCheck;
 use crate::places;
+use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast archive`.
@@ -32,6 +33,9 @@ pub struct Archive {
     /// Whose signature counts.
     #[command(flatten)]
     pub trusted: Trusted,
+    /// Which key may sign which name.
+    #[command(flatten)]
+    pub rules: Rules,
     /// The forwarder to record and serve through.
     #[command(flatten)]
     pub connect: Connect,
@@ -81,11 +85,15 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         name,
         keep,
         trusted,
+        rules,
         connect,
         run,
         observation,
     } = arguments;
-    let keys = KeyCheck::new(name.clone(), &trusted)?;
+    let keys = match rules.schema {
+        Some(_) => None,
+        None => Some(KeyCheck::new(name.clone(), &trusted)?),
+    };
     let mut stop = Stop::new(run.duration)?;
     let mut stats = Reporter::start(&tables::ARCHIVE, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
@@ -93,6 +101,12 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name.clone(), uplink.face(), 0).await?;
+    let followed = rules
+        .follow(&node, uplink.face(), trusted.key.as_deref())
+        .await?;
+    let chains = followed.as_ref().map(|it| it.chains.clone());
+    let certified = chains.map(|chains| KeyCheck::certified(name.clone(), chains));
+    let keys = certified.or(keys).expect("one of both is chosen");
     let (store, location) = location(&keep)?;
     let config = ArchivingConfig {
         root: name.clone(),

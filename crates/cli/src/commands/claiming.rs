@@ -11,7 +11,6 @@ use namecast_net::{
 use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 
-use super::key_store;
 use super::publishing::Manner;
 use crate::arguments::Keys;
 
@@ -83,9 +82,8 @@ impl ClaimedName {
         uplink: FaceId,
         claiming: Claiming,
     ) -> anyhow::Result<Self> {
-        let signer = key_store(claiming.keys.keys.clone())?
-            .identity(&claiming.name)?
-            .signer;
+        let identity = claiming.manner.identity(&claiming.keys, &claiming.name)?;
+        let signer = identity.signer;
         let locator = signer.info().key_locator;
         let Manner {
             started_at,
@@ -150,13 +148,13 @@ impl ClaimedName {
             keys,
             announcing,
             registered,
-            ..
+            manner,
         } = &self.claiming;
         let (node, uplink) = (&self.node, self.uplink);
         let registration = match announcing {
             None => registered.get(name, || node.register_prefix(uplink, name.clone(), 0)),
             Some(when) => {
-                let signer = key_store(keys.keys.clone())?.identity(name)?.signer;
+                let signer = manner.identity(keys, name)?.signer;
                 let announcer = Announcer::new(name.clone(), signer);
                 let announce = || node.register_and_announce(uplink, 0, announcer, *when);
                 registered.get(name, announce)

@@ -135,7 +135,7 @@ pub enum Command {
     Cs(manage::arguments::Cs),
     /// Print the certificate of a key, which is made if there is none; show and change which keys of streams are remembered.
     Key(Key),
-    /// Compile and check schemas: which key may sign which name.
+    /// Say which key may sign which name: schemas, certificates for members, revocations.
     Trust(Trust),
     /// Write completions for shells and manual pages below a directory, such as ~/.local/share.
     Generate(Generate),
@@ -183,7 +183,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Strategy(arguments) => manage::run(Managed::Strategy(arguments)).await,
         Command::Cs(arguments) => manage::run(Managed::Cs(arguments)).await,
         Command::Key(arguments) => key::run(arguments),
-        Command::Trust(arguments) => trust::run(arguments),
+        Command::Trust(arguments) => trust::run(arguments).await,
         Command::Generate(arguments) => generate::run(&arguments),
         #[cfg(feature = "srt")]
         Command::SrtListener => namecast_srt::run(),

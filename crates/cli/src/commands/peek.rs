@@ -15,6 +15,7 @@ use namecast_units::{ByteSize, Duration};
 use crate::asking::{Answer, Asker, Question, Verified};
 use crate::connect::Connect;
 use crate::key_check::parse_pin;
+use crate::rules::Rules;
 
 /// `namecast peek`.
 #[derive(Debug, Args)]
@@ -46,6 +47,9 @@ pub struct Peek {
     /// Print nothing unless this key signed it, or certified the key that did: 64 hexadecimal digits, or a certificate file.
     #[arg(long, value_name = "DIGEST|CERTIFICATE-FILE")]
     pub key: Option<String>,
+    /// Which key may sign which name, by the anchor of --key.
+    #[command(flatten)]
+    pub rules: Rules,
     /// The forwarder to ask.
     #[command(flatten)]
     pub connect: Connect,
@@ -62,8 +66,18 @@ pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
         true => object::find(&mut asker, node.clock(), &arguments).await?,
         false => one(&mut asker, &arguments).await?.into(),
     };
-    let verified = asker.verify(&object.first).await?;
-    insist(&verified, pin.as_ref())?;
+    let key = arguments.key.as_deref();
+    let verified = match arguments.rules.follow(&node, face, key).await? {
+        Some(followed) => {
+            let verified = followed.verify(&mut asker, &node, &object.first);
+            verified.await?
+        }
+        None => {
+            let verified = asker.verify(&object.first).await?;
+            insist(&verified, pin.as_ref())?;
+            verified
+        }
+    };
     let shown = arguments.object && !arguments.pipe;
     let mut output = Output {
         name: object.first.name().clone(),

@@ -8,12 +8,13 @@ use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
 
-use super::FIGURES_INTERVAL;
 use super::claiming::{ClaimedName, Claiming};
 use super::publishing::{Figures, Happened, Manner, Publishing};
 use super::uplink::Uplink;
+use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
+use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast publish`.
@@ -60,6 +61,9 @@ pub struct Publish {
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
+    /// Rules to publish by.
+    #[command(flatten)]
+    pub rules: Rules,
 }
 
 /// Whether frames are packaged, and how.
@@ -144,6 +148,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         run,
         observation,
         keys,
+        rules,
     } = arguments;
     anyhow::ensure!(!name.is_empty() || whole_namespace, TAKES_EVERYTHING);
     let mut stop = Stop::new(run.duration)?;
@@ -154,7 +159,12 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let node = Node::start(NodeConfig::caching(CACHE));
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
+    let store = key_store(keys.keys.clone())?;
+    let identity = rules
+        .identity(&node, uplink.face(), (&store, &name))
+        .await?;
     let manner = Manner {
+        is_certified: identity.is_some(),
         package: packaging.choose(&mut media),
         started_at: node.clock().wall(),
         takes_over: take_over,

@@ -11,7 +11,7 @@ use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCou
 use namecast_media::capture_clock;
 use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
 use namecast_media::package::Packager;
-use namecast_net::{Clock, Node};
+use namecast_net::{Clock, Identity, Node};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
@@ -25,6 +25,7 @@ use super::sources::{Came, Sources};
 use crate::archiving::ArchiveFigures;
 use crate::arguments::{Keys, Media};
 use crate::hexadecimal::hex;
+use crate::rules::certified;
 
 /// Time without pictures and sound after which an input is not well.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -60,6 +61,8 @@ pub(super) struct Manner {
     pub(super) started_at: Timestamp,
     /// Whether it takes the name over from another publisher.
     pub(super) takes_over: bool,
+    /// Whether the key is the one that a certificate was installed for, under that certificate.
+    pub(super) is_certified: bool,
 }
 
 impl Manner {
@@ -69,7 +72,18 @@ impl Manner {
             package: None,
             started_at: clock.wall(),
             takes_over: false,
+            is_certified: false,
         }
+    }
+
+    /// Returns the key that `name` is published with.
+    pub(super) fn identity(&self, keys: &Keys, name: &Name) -> anyhow::Result<Identity> {
+        let store = key_store(keys.keys.clone())?;
+        let certified = match self.is_certified {
+            true => certified(&store, name)?,
+            false => None,
+        };
+        certified.map_or_else(|| Ok(store.identity(name)?), Ok)
     }
 }
 
@@ -92,8 +106,7 @@ impl Publishing {
         keys: &Keys,
         manner: Manner,
     ) -> anyhow::Result<Self> {
-        let store = key_store(keys.keys.clone())?;
-        let identity = store.identity(name)?;
+        let identity = manner.identity(keys, name)?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
         let digest = certificate.public_key()?.digest();
         let sources = Sources::open(media).await?;
@@ -133,7 +146,7 @@ impl Publishing {
         let packaging = match packager {
             None => None,
             Some(packager) => {
-                let signer = store.identity(name)?.signer;
+                let signer = manner.identity(keys, name)?.signer;
                 let certificate = certificate.clone();
                 Some(Packaging::start(node, name, packager, signer, certificate).await?)
             }

@@ -20,6 +20,7 @@ use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
+use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// Octets that an object may have. It takes twice as much memory while its segments are signed.
@@ -52,6 +53,9 @@ pub struct Put {
     /// Where keys are.
     #[command(flatten)]
     pub keys: Keys,
+    /// Rules to publish by.
+    #[command(flatten)]
+    pub rules: Rules,
 }
 
 /// Serves it until interrupted.
@@ -70,7 +74,15 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     };
     let mut stats = Reporter::start(&tables::PUT, &run, &arguments.observation).await?;
     let mut progress = ProgressLine::new(!arguments.quiet);
-    let key = key_store(arguments.keys.keys)?.identity(&name)?;
+    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
+    stats.observe(&node);
+    let mut uplink = Uplink::new(&node, &arguments.connect).await?;
+    let store = key_store(arguments.keys.keys)?;
+    let rules = &arguments.rules;
+    let certified = rules
+        .identity(&node, uplink.face(), (&store, &name))
+        .await?;
+    let key = certified.map_or_else(|| store.identity(&name), Ok)?;
     let certificate = Certificate::decode(key.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
     let config = ServerConfig {
@@ -78,9 +90,6 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
         ..ServerConfig::new(name.clone())
     };
     let server = Server::new(config, key.signer, certificate)?;
-    let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
-    stats.observe(&node);
-    let mut uplink = Uplink::new(&node, &arguments.connect).await?;
     let own = node.application_face().await?;
     node.add_route(name.clone(), own.id(), 0).await?;
     let (server, _requested) = drive(node.clock(), own, server).spawn(|| {});

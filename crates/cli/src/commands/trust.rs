@@ -1,24 +1,43 @@
-//! `namecast trust`: schemas, which say which key may sign which name.
+//! `namecast trust`: schemas, which say which key may sign which name, and rooms, whose members are certified by an anchor.
+
+mod rooms;
+mod serve;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-use clap::{Args, Subcommand};
-use namecast_apps::trust::schema::{Limits, Match, Schema};
-use namecast_apps::trust::template;
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand, ValueEnum};
+use namecast_apps::trust::schema::{Match, Schema};
+use namecast_apps::trust::template::Template;
 use namecast_command::report::{print, print_bytes, print_line};
 use namecast_packet::{Component, Name};
 use serde_json::{Value, json};
+
+use crate::arguments::Keys;
+use crate::rules::read;
+use rooms::{Init, Request, Sign};
+use serve::ServeRoom;
 
 /// `namecast trust`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   namecast trust template /site > site.trust                  rules for streams of /site and of names below
+  namecast trust template /calls/fox --template call          rules for a call and its members
   namecast trust compile site.trust                           check the rules
   namecast trust compile site.trust --output site.lvs         write them as python-ndn and ndnd read them
   namecast trust check /site/cam/catalogue/v=1/seg=0 /site/cam/KEY/1/site/v=1 --schema site.trust
-                                                              may this certificate's key sign this name?")]
+                                                              may this certificate's key sign this name?
+A room, from nothing:
+  namecast trust init /calls/fox --template call              the host makes the anchor's key, and the rules
+  namecast trust request /calls/fox/ann > ann.request         Ann makes a key, and requests a certificate
+  namecast trust sign ann.request --valid 7d > ann.cert       the host certifies it
+  namecast trust install ann.cert                             Ann keeps the certificate
+  namecast trust serve /calls/fox                             the host publishes schema, roster and certificates
+  namecast publish /calls/fox/ann --schema /calls/fox         Ann publishes under it
+  namecast watch /calls/fox/ann --schema /calls/fox --key DIGEST
+                                                              others watch, by the anchor's digest
+  namecast trust revoke /calls/fox/ann                        the host revokes her key: readers refuse it within seconds")]
 pub struct Trust {
     /// What to do.
     #[command(subcommand)]
@@ -28,10 +47,13 @@ pub struct Trust {
 /// What to do with schemas.
 #[derive(Debug, Subcommand)]
 pub enum TrustWhat {
-    /// Print rules for streams under a name, to begin with.
+    /// Print rules under a name, to begin with.
     Template {
         /// Name whose key is the anchor.
         name: Name,
+        /// What the rules are for.
+        #[arg(long, value_enum, default_value_t = TemplateName::Streams)]
+        template: TemplateName,
     },
     /// Compile a schema in Light VerSec text, and show what it holds.
     Compile {
@@ -44,6 +66,39 @@ pub enum TrustWhat {
         #[arg(long)]
         json: bool,
     },
+    /// Make a room: an anchor's key, and rules for who may sign what below its name.
+    Init(Init),
+    /// Make a key for a name, if there is none, and print a request for a certificate.
+    Request(Request),
+    /// Certify the key of a request, with the anchor's key of the room that its name belongs to, and print the certificate.
+    Sign(Sign),
+    /// Keep a certificate that was issued for a key of this machine: `--schema` publishes under it.
+    Install {
+        /// The certificate, as `namecast trust sign` printed it.
+        file: PathBuf,
+        /// Where keys are.
+        #[command(flatten)]
+        keys: Keys,
+    },
+    /// Revoke the key of a member, from now on.
+    Revoke {
+        /// Name of the member, or the digest of the key.
+        #[arg(value_name = "NAME|DIGEST")]
+        who: String,
+        /// Revoke the key of a digest in this room alone.
+        #[arg(long, value_name = "NAME")]
+        room: Option<Name>,
+    },
+    /// Show members and revocations of rooms on this machine.
+    Members {
+        /// Root of a room; without it, all rooms.
+        room: Option<Name>,
+        /// Print one JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Publish a room's schema, roster and certificates, until interrupted.
+    Serve(ServeRoom),
     /// Check whether a key may sign a name. Exits with status 1 if it may not.
     Check {
         /// Name of the packet.
@@ -60,11 +115,42 @@ pub enum TrustWhat {
     },
 }
 
+/// What rules are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TemplateName {
+    /// Streams of a site: cameras, for example.
+    Streams,
+    /// A call of several members.
+    Call,
+    /// A show: streams, cues and devices.
+    Show,
+    /// Tracks of several trackers.
+    Tracks,
+}
+
+impl From<TemplateName> for Template {
+    fn from(name: TemplateName) -> Self {
+        match name {
+            TemplateName::Streams => Self::Streams,
+            TemplateName::Call => Self::Call,
+            TemplateName::Show => Self::Show,
+            TemplateName::Tracks => Self::Tracks,
+        }
+    }
+}
+
 /// Does what is asked for.
-pub(super) fn run(arguments: Trust) -> anyhow::Result<()> {
+pub(super) async fn run(arguments: Trust) -> anyhow::Result<()> {
     match arguments.what {
-        TrustWhat::Template { name } => print(template::streams(&name)),
+        TrustWhat::Template { name, template } => print(Template::from(template).rules(&name)),
         TrustWhat::Compile { file, output, json } => compile(&file, output.as_deref(), json),
+        TrustWhat::Init(arguments) => rooms::init(arguments),
+        TrustWhat::Request(arguments) => rooms::request(arguments),
+        TrustWhat::Sign(arguments) => rooms::sign(arguments),
+        TrustWhat::Install { file, keys } => rooms::install(&file, keys),
+        TrustWhat::Revoke { who, room } => rooms::revoke(&who, room.as_ref()),
+        TrustWhat::Members { room, json } => rooms::members(room, json),
+        TrustWhat::Serve(arguments) => serve::run(arguments).await,
         TrustWhat::Check {
             name,
             key,
@@ -72,21 +158,6 @@ pub(super) fn run(arguments: Trust) -> anyhow::Result<()> {
             json,
         } => check(&name, &key, &read(&schema)?, json),
     }
-}
-
-/// Reads a schema, as text or compiled.
-fn read(path: &Path) -> anyhow::Result<Schema> {
-    let shown = path.display();
-    let octets = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
-    let limits = Limits::default();
-    // No text begins with the letter of the version, as the name of a rule begins with '#'.
-    if octets.first() == Some(&b'a') {
-        let schema = Schema::decode(&octets.into(), &limits);
-        return schema.with_context(|| format!("{shown} is no compiled schema"));
-    }
-    let text = String::from_utf8(octets);
-    let text = text.with_context(|| format!("{shown} is neither text nor a compiled schema"))?;
-    Schema::compile(&text, &limits).with_context(|| format!("cannot compile {shown}"))
 }
 
 fn compile(file: &Path, output: Option<&Path>, json: bool) -> anyhow::Result<()> {

@@ -48,8 +48,10 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         WrongUse(TWO_OUTPUTS)
     );
     let mut config = watcher_config(&arguments)?;
-    let keys = KeyCheck::new(arguments.name.clone(), &arguments.trusted)?;
-    config.trust = keys.trust();
+    let keys = match arguments.rules.schema {
+        Some(_) => None,
+        None => Some(KeyCheck::new(arguments.name.clone(), &arguments.trusted)?),
+    };
     let ending = Ending::new(arguments.name.clone(), config.rung.clone());
     let Watch {
         name,
@@ -59,10 +61,20 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         connect,
         run,
         observation,
+        rules,
+        trusted,
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
     let node = Node::start(NodeConfig::of_program(CACHE));
+    let mut uplink = Uplink::new(&node, &connect).await?;
+    let followed = rules
+        .follow(&node, uplink.face(), trusted.key.as_deref())
+        .await?;
+    let chains = followed.as_ref().map(|it| it.chains.clone());
+    let certified = chains.map(|chains| KeyCheck::certified(name.clone(), chains));
+    let keys = certified.or(keys).expect("one of both is chosen");
+    config.trust = keys.trust();
     let film = output.as_ref().and_then(Destination::as_mp4);
     let mut session = Session {
         film: film.map(Path::to_owned),
@@ -82,7 +94,6 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         ending,
     };
     session.stats.observe(&node);
-    let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name, uplink.face(), 0).await?;
     let application = node.application_face_with_local_fields().await?;
     let player = Player::new(Watcher::new(config));

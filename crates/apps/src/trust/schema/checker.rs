@@ -29,16 +29,32 @@ pub struct Permission<'s> {
     pub packet: Match<'s>,
     /// Rules that the name of the key's certificate matches.
     pub signer: Vec<&'s str>,
-    /// Names for which the key has the same permission.
-    pub scope: Scope,
+    /// Names that the key may sign for the same reason.
+    pub names: NamePattern,
 }
 
-/// What decides, beside the key, whether a packet may be signed: the place in the tree where its name ends, and the components behind the
-/// patterns that a certificate's name may share with it. Names with equal scopes may be signed by the same keys.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope {
-    node: NodeId,
-    values: Vec<Option<Bytes>>,
+/// Names that match a schema in the same way: equal but for components behind unnamed patterns without conditions, which are compared
+/// with nothing. Whoever may sign one of them may sign all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamePattern {
+    /// Elements of components; `None`: any component.
+    elements: Vec<Option<Bytes>>,
+}
+
+impl NamePattern {
+    /// Returns whether `name` is one of these names.
+    pub fn covers(&self, name: &Name) -> bool {
+        let mut elements = name.elements();
+        let mut wanted = self.elements.iter();
+        loop {
+            match (elements.next(), wanted.next()) {
+                (None, None) => return true,
+                (Some(_), Some(None)) => {}
+                (Some(element), Some(Some(wanted))) if element == wanted => {}
+                _ => return false,
+            }
+        }
+    }
 }
 
 /// Counts steps down to nothing.
@@ -66,24 +82,11 @@ type Context<'n> = Vec<(u64, &'n [u8])>;
 /// Checks names by a model.
 pub(super) struct Checker<'s> {
     model: &'s Model,
-    shared: &'s [Shared],
 }
 
 impl<'s> Checker<'s> {
-    /// `shared` are those of [`shared_patterns`].
-    pub(super) const fn new(model: &'s Model, shared: &'s [Shared]) -> Self {
-        Self { model, shared }
-    }
-
-    /// Returns whether the key called `certificate` may sign `packet`.
-    pub(super) fn allows(
-        &self,
-        packet: &Name,
-        certificate: &Name,
-        steps: &mut Steps,
-    ) -> Result<bool, TooManySteps> {
-        let found = self.find((packet, certificate), steps, |_, _, _| ())?;
-        Ok(found.is_some())
+    pub(super) const fn new(model: &'s Model) -> Self {
+        Self { model }
     }
 
     /// Finds a way in which the key called `certificate` may sign `packet`.
@@ -93,23 +96,6 @@ impl<'s> Checker<'s> {
         certificate: &Name,
         steps: &mut Steps,
     ) -> Result<Option<Permission<'s>>, TooManySteps> {
-        self.find((packet, certificate), steps, |node, end, context| {
-            Permission {
-                packet: self.described(node, context),
-                signer: self.rules(end),
-                scope: self.scope(node, context),
-            }
-        })
-    }
-
-    /// Calls `found` with the nodes that names of packet and certificate end at, and the patterns of the former, once the latter may
-    /// sign it.
-    fn find<T>(
-        &self,
-        (packet, certificate): (&Name, &Name),
-        steps: &mut Steps,
-        found: impl FnOnce(NodeId, NodeId, &Context<'_>) -> T,
-    ) -> Result<Option<T>, TooManySteps> {
         let (packet, certificate) = (elements(packet), elements(certificate));
         let mut walk = Walk::new(self.model, &packet, Vec::new());
         while let Some(node) = walk.next(steps)? {
@@ -121,7 +107,11 @@ impl<'s> Checker<'s> {
             while let Some(end) = key.next(steps)? {
                 steps.take(signers.len() / 16)?;
                 if signers.contains(&end) {
-                    return Ok(Some(found(node, end, &walk.context)));
+                    return Ok(Some(Permission {
+                        packet: self.described(node, &walk.context),
+                        signer: self.rules(end),
+                        names: walk.names(),
+                    }));
                 }
             }
         }
@@ -141,36 +131,6 @@ impl<'s> Checker<'s> {
             found.push(self.described(node, &walk.context));
         }
         Ok(found)
-    }
-
-    /// Finds the scopes of `packet`, all that some key may sign.
-    pub(super) fn scopes(
-        &self,
-        packet: &Name,
-        steps: &mut Steps,
-    ) -> Result<Vec<Scope>, TooManySteps> {
-        let elements = elements(packet);
-        let mut walk = Walk::new(self.model, &elements, Vec::new());
-        let mut scopes = Vec::new();
-        while let Some(node) = walk.next(steps)? {
-            if !self.model.nodes[node].signers.is_empty() {
-                scopes.push(self.scope(node, &walk.context));
-            }
-        }
-        Ok(scopes)
-    }
-
-    fn scope(&self, node: NodeId, context: &Context<'_>) -> Scope {
-        let value = |tag: &u64| find(context, *tag).map(Bytes::copy_from_slice);
-        let values = match &self.shared[node] {
-            Shared::Patterns(tags) => tags.iter().map(value).collect(),
-            Shared::All => {
-                let all = context.iter();
-                all.map(|(_, value)| Some(Bytes::copy_from_slice(value)))
-                    .collect()
-            }
-        };
-        Scope { node, values }
     }
 
     fn described(&self, node: NodeId, context: &Context<'_>) -> Match<'s> {
@@ -193,97 +153,6 @@ impl<'s> Checker<'s> {
         rules.dedup();
         rules
     }
-}
-
-/// Named patterns whose values decide which certificates may sign what ends at a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Shared {
-    /// These, sorted.
-    Patterns(Vec<u64>),
-    /// Too many to list: all that the name has.
-    All,
-}
-
-/// Most patterns that are listed; with more of them, names share less than a list would let them.
-const MAX_SHARED: usize = 64;
-/// Most patterns that are read to find those.
-const MAX_READ: usize = 1_024;
-
-/// Returns the patterns that names share with certificates, for each node.
-pub(super) fn shared_patterns(model: &Model) -> Vec<Shared> {
-    let mut paths = vec![None; model.nodes.len()];
-    let nodes = model.nodes.iter();
-    let shared = nodes.map(|node| {
-        let mut ends = node.signers.clone();
-        ends.sort_unstable();
-        ends.dedup();
-        let mut all = Vec::new();
-        for end in ends {
-            let path = paths[end].get_or_insert_with(|| on_path(model, end));
-            let Shared::Patterns(tags) = path else {
-                return Shared::All;
-            };
-            all.extend_from_slice(tags);
-            all.sort_unstable();
-            all.dedup();
-            if all.len() > MAX_SHARED {
-                return Shared::All;
-            }
-        }
-        Shared::Patterns(all)
-    });
-    shared.collect()
-}
-
-/// Named patterns on the way to `end`, and those that they are compared with.
-fn on_path(model: &Model, end: NodeId) -> Shared {
-    let mut tags = Vec::new();
-    let mut at = end;
-    while at != model.start
-        && let Some(parent) = model.nodes[at].parent
-        && let Some(node) = usize::try_from(parent)
-            .ok()
-            .and_then(|parent| model.nodes.get(parent))
-    {
-        let edge = node.patterns.iter().find(|edge| edge.to == at);
-        for tag in edge.into_iter().flat_map(tags_of) {
-            tags.push(tag);
-            if tags.len() > MAX_READ {
-                return Shared::All;
-            }
-        }
-        // Each node counts, so that a circle of nodes that no name reaches ends.
-        tags.push(u64::MAX);
-        if tags.len() > MAX_READ {
-            return Shared::All;
-        }
-        at = parent as NodeId;
-    }
-    tags.retain(|&tag| tag <= model.named_patterns);
-    tags.sort_unstable();
-    tags.dedup();
-    match tags.len() <= MAX_SHARED {
-        true => Shared::Patterns(tags),
-        false => Shared::All,
-    }
-}
-
-/// The pattern of `edge`, and those that it is compared with.
-fn tags_of(edge: &PatternEdge) -> impl Iterator<Item = u64> + '_ {
-    let choices = edge.constraints.iter().flatten();
-    let compared = choices.flat_map(|choice| {
-        let (tag, arguments) = match choice {
-            Choice::Value(_) => (None, &[][..]),
-            Choice::Tag(tag) => (Some(*tag), &[][..]),
-            Choice::Call(_, arguments) => (None, &arguments[..]),
-        };
-        let arguments = arguments.iter().filter_map(|argument| match argument {
-            Argument::Value(_) => None,
-            Argument::Tag(tag) => Some(*tag),
-        });
-        tag.into_iter().chain(arguments)
-    });
-    core::iter::once(edge.tag).chain(compared)
 }
 
 /// Components of `name` as elements, without a digest at the end.
@@ -376,6 +245,22 @@ impl<'m, 'n> Walk<'m, 'n> {
                     binds,
                 });
             }
+        }
+    }
+
+    /// Returns the names that match as this one does, at the node where it ends.
+    fn names(&self) -> NamePattern {
+        let elements = self.name.iter().zip(&self.path).map(|(element, visit)| {
+            // Of the edges that were tried the last one led on.
+            let pattern = visit.tried.checked_sub(2);
+            let edge = pattern.map(|it| &self.model.nodes[visit.node].patterns[it]);
+            let is_any = edge.is_some_and(|edge| {
+                edge.tag > self.model.named_patterns && edge.constraints.is_empty()
+            });
+            (!is_any).then(|| Bytes::copy_from_slice(element))
+        });
+        NamePattern {
+            elements: elements.collect(),
         }
     }
 

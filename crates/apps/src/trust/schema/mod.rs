@@ -28,11 +28,11 @@ use core::fmt;
 use bytes::Bytes;
 use namecast_packet::Name;
 
-pub use checker::{Match, Permission, Scope, TooManySteps};
+pub use checker::{Match, NamePattern, Permission, TooManySteps};
 pub use error::{ModelError, Place, Shape, TextError, TextProblem};
 pub use limits::Limits;
 
-use checker::{Checker, Shared, Steps, shared_patterns};
+use checker::{Checker, Steps};
 use model::Model;
 
 /// Version of the binary format, the only one that python-ndn and ndnd know.
@@ -42,8 +42,6 @@ pub const VERSION: u64 = 0x0001_1000;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Schema {
     model: Model,
-    /// Patterns that each node's names share with certificates.
-    shared: Vec<Shared>,
     /// Maximum number of steps of one check.
     max_steps: u64,
 }
@@ -69,18 +67,26 @@ impl Schema {
         Ok(Self::new(model, limits))
     }
 
+    /// Returns a schema without rules, which lets nobody sign anything.
+    pub fn nothing() -> Self {
+        let model = Model {
+            nodes: vec![model::Node::default()],
+            ..Model::default()
+        };
+        Self::new(model, &Limits::default())
+    }
+
     /// Returns the compiled schema as octets.
     pub fn encode(&self) -> Bytes {
         binary::encode(&self.model)
     }
 
-    fn checker(&self) -> Checker<'_> {
-        Checker::new(&self.model, &self.shared)
+    const fn checker(&self) -> Checker<'_> {
+        Checker::new(&self.model)
     }
 
-    fn new(model: Model, limits: &Limits) -> Self {
+    const fn new(model: Model, limits: &Limits) -> Self {
         Self {
-            shared: shared_patterns(&model),
             model,
             max_steps: limits.max_steps,
         }
@@ -120,15 +126,6 @@ impl Schema {
         self.checker().check(packet, certificate, &mut steps)
     }
 
-    /// Returns whether the key whose certificate is called `certificate` may sign `packet`, as [`check`](Self::check) but without saying how.
-    ///
-    /// # Errors
-    /// If that takes more steps than the schema's limit.
-    pub fn allows(&self, packet: &Name, certificate: &Name) -> Result<bool, TooManySteps> {
-        let mut steps = Steps::new(self.max_steps);
-        self.checker().allows(packet, certificate, &mut steps)
-    }
-
     /// Returns every way in which `name` matches rules. A digest at its end is left out.
     ///
     /// # Errors
@@ -136,16 +133,6 @@ impl Schema {
     pub fn matches(&self, name: &Name) -> Result<Vec<Match<'_>>, TooManySteps> {
         let mut steps = Steps::new(self.max_steps);
         self.checker().matches(name, &mut steps)
-    }
-
-    /// Returns what decides, beside the key, whether `packet` may be signed, once for each way in which it matches a rule that has
-    /// signers. Whoever may sign one name may sign all with an equal scope.
-    ///
-    /// # Errors
-    /// If that takes more steps than the schema's limit.
-    pub fn scopes(&self, packet: &Name) -> Result<Vec<Scope>, TooManySteps> {
-        let mut steps = Steps::new(self.max_steps);
-        self.checker().scopes(packet, &mut steps)
     }
 }
 

@@ -12,6 +12,7 @@ use namecast_units::{Duration, Timestamp};
 
 use crate::arguments::Trusted;
 use crate::connect::Connect;
+use crate::rules::Rules;
 use crate::telemetry::Observation;
 
 /// `namecast watch`.
@@ -66,6 +67,9 @@ pub struct Watch {
     /// Whose signature counts.
     #[command(flatten)]
     pub trusted: Trusted,
+    /// Which key may sign which name.
+    #[command(flatten)]
+    pub rules: Rules,
     /// The forwarder to ask.
     #[command(flatten)]
     pub connect: Connect,

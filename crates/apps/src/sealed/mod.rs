@@ -1,0 +1,31 @@
+//! Sealed streams: samples that readers of the publisher's choice alone can open.
+//!
+//! ```text
+//!  generation 0, random          somebody leaves            generation 1, random
+//!  step 0 ─HKDF▶ step 1 ─HKDF▶ …  ───────────────▶  step 0 ─HKDF▶ …
+//!    │ somebody comes ▲                               │
+//!    │ a box for each reader (HPKE)                   │ a box for each reader who stays
+//!    ▼
+//!  HKDF(step, name up to the number) = key of ChaCha20-Poly1305;  nonce = number of the sample
+//! ```
+//!
+//! Whoever comes gets the secret of the step at which it came, from which those after it follow and none before. Whoever leaves knows nothing of the
+//! next generation. Samples are sealed before they are cut, so segments, parity, digests, caches and archives stay as they are.
+//!
+//! A key and a nonce are used together once: a generation's secret is drawn from a seed that each start of a publisher draws anew, a key is of one
+//! generation, step and sequence, and a [`Sealer`] refuses numbers that do not grow.
+
+mod key_box;
+mod opener;
+mod schedule;
+mod sealer;
+
+pub use key_box::{
+    BadKey, BoxEntry, BoxName, MAX_ENTRIES, MAX_PACKETS, decode_entries, encode_entries,
+};
+pub use opener::{Opener, OpenerConfig, Unopened};
+pub use schedule::{MAX_STEPS, OVERHEAD, Seal};
+pub use sealer::{KeyBox, Sealed, Sealer, SealerConfig, SealerEvent, Unsealed};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,366 @@
+//! Rooms: roots of which this machine's user holds the anchor's key, with their schemas, members and revocations.
+//!
+//! One file for each, as JSON, in `namecast/rooms` in the user's data directory. Whoever changes it holds a lock, reads it again, and puts a
+//! whole new file in its place.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail, ensure};
+use bytes::Bytes;
+use namecast_apps::trust::schema::{Limits, Schema};
+use namecast_apps::trust::{EXCHANGE_KEY, Member, Revocation, Roster};
+use namecast_archive::sync_directory;
+use namecast_net::make_private_directory;
+use namecast_packet::{Certificate, Data, Name, hex_decode};
+use namecast_units::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::hexadecimal::hex;
+use crate::places;
+
+/// What the files say they are.
+const FORMAT: &str = "namecast room, version 1";
+/// Largest file that is read, in bytes: a member takes some 800.
+const MAX_FILE_SIZE: u64 = 16 << 20;
+/// Members, and revocations, that a room may have.
+const MAX_MEMBERS: usize = 10_000;
+
+/// A root with its schema, members and revocations.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Room {
+    format: String,
+    root: String,
+    /// The schema, as text.
+    pub schema: String,
+    /// Its version.
+    pub schema_version: u64,
+    /// Version of members and revocations.
+    pub roster_version: u64,
+    members: Vec<MemberEntry>,
+    revocations: Vec<RevocationEntry>,
+}
+
+/// A member, as the file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct MemberEntry {
+    /// The certificate, in hexadecimal.
+    certificate: String,
+    role: String,
+    #[serde(default)]
+    label: String,
+}
+
+/// A revocation, as the file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct RevocationEntry {
+    certificate: String,
+    key_digest: String,
+    /// Microseconds since 1970.
+    since: u64,
+}
+
+/// A member with the certificate.
+#[derive(Clone, Debug)]
+pub(crate) struct Certified {
+    pub certificate: Certificate,
+    pub role: String,
+    pub label: String,
+}
+
+impl Certified {
+    /// Returns the entry of the roster.
+    pub(crate) fn member(&self) -> anyhow::Result<Member> {
+        let said = self.certificate.descriptions().iter();
+        let mut keys = said.filter(|it| it.key == EXCHANGE_KEY.as_bytes());
+        let exchange_key = keys.next().and_then(|it| (*it.value).try_into().ok());
+        Ok(Member {
+            certificate: self.certificate.name().clone(),
+            key_digest: self.certificate.public_key()?.digest(),
+            until: self.certificate.validity().not_after,
+            role: self.role.clone(),
+            exchange_key,
+            label: self.label.clone(),
+        })
+    }
+}
+
+impl Room {
+    /// A room under `root` without members.
+    pub(crate) fn new(root: &Name, schema: String) -> Self {
+        Self {
+            format: FORMAT.to_owned(),
+            root: root.to_string(),
+            schema,
+            schema_version: 1,
+            roster_version: 1,
+            members: Vec::new(),
+            revocations: Vec::new(),
+        }
+    }
+
+    /// Returns the compiled schema.
+    pub(crate) fn compiled(&self) -> anyhow::Result<Schema> {
+        let schema = Schema::compile(&self.schema, &Limits::default());
+        schema.with_context(|| format!("the schema of {} is damaged", self.root))
+    }
+
+    /// Returns members with their certificates.
+    pub(crate) fn members(&self) -> anyhow::Result<Vec<Certified>> {
+        let members = self.members.iter().map(|entry| {
+            let octets = hex_decode(&entry.certificate).context("it is not hexadecimal")?;
+            let data = Data::decode(Bytes::from(octets))?;
+            Ok(Certified {
+                certificate: Certificate::decode(data)?,
+                role: entry.role.clone(),
+                label: entry.label.clone(),
+            })
+        });
+        let members: anyhow::Result<Vec<_>> = members.collect();
+        members.with_context(|| format!("a certificate in the room {} is damaged", self.root))
+    }
+
+    fn revocations(&self) -> anyhow::Result<Vec<Revocation>> {
+        let revocations = self.revocations.iter().map(|entry| {
+            let digest = hex_decode(&entry.key_digest).and_then(|it| it.try_into().ok());
+            Ok(Revocation {
+                key_digest: digest.context("a digest has 64 hexadecimal digits")?,
+                since: Timestamp::from_micros(entry.since),
+                certificate: entry.certificate.parse()?,
+            })
+        });
+        let revocations: anyhow::Result<Vec<_>> = revocations.collect();
+        revocations.with_context(|| format!("a revocation in the room {} is damaged", self.root))
+    }
+
+    /// Returns the roster.
+    pub(crate) fn roster(&self) -> anyhow::Result<Roster> {
+        let members = self.members()?;
+        let members: anyhow::Result<Vec<_>> = members.iter().map(Certified::member).collect();
+        Ok(Roster {
+            members: members?,
+            revocations: self.revocations()?,
+        })
+    }
+
+    /// Adds a member, in place of one with that key under that name, and makes a new version of the roster.
+    ///
+    /// # Errors
+    /// If another key has or had the name, or there is no room.
+    pub(crate) fn add(&mut self, new: &Certified) -> anyhow::Result<()> {
+        let member = new.member()?;
+        let identity = member.identity();
+        let roster = self.roster()?;
+        let others = roster
+            .members
+            .iter()
+            .map(|it| (it.identity(), it.key_digest));
+        let gone = roster.revocations.iter().map(|it| {
+            let certificate = &it.certificate;
+            let identity = certificate.prefix(certificate.len().saturating_sub(4));
+            (identity, it.key_digest)
+        });
+        for (known, digest) in others.chain(gone) {
+            ensure!(
+                known != identity || digest == member.key_digest,
+                "{identity} is the name of another key, {}…: choose another name with --as",
+                &hex(&digest)[..16]
+            );
+        }
+        ensure!(
+            self.members.len() < MAX_MEMBERS,
+            "{} has {MAX_MEMBERS} members, and takes no more",
+            self.root
+        );
+        let is_renewed = |it: &Member| it.identity() == identity;
+        let mut keeps = roster.members.iter().map(|it| !is_renewed(it));
+        self.members.retain(|_| keeps.next().unwrap_or(true));
+        self.members.push(MemberEntry {
+            certificate: hex(new.certificate.data().wire()),
+            role: new.role.clone(),
+            label: new.label.clone(),
+        });
+        self.roster_version += 1;
+        Ok(())
+    }
+
+    /// Revokes the keys of members that `is_meant` returns true for, at `now`, and makes a new version of the roster. Returns their
+    /// certificates' names.
+    pub(crate) fn revoke(
+        &mut self,
+        now: Timestamp,
+        is_meant: impl Fn(&Member) -> bool,
+    ) -> anyhow::Result<Vec<Name>> {
+        ensure!(
+            self.revocations.len() < MAX_MEMBERS,
+            "{} has {MAX_MEMBERS} revocations, and takes no more",
+            self.root
+        );
+        let members = self.roster()?.members;
+        let meant: Vec<_> = members.iter().map(&is_meant).collect();
+        let mut revoked = Vec::new();
+        for member in members.iter().filter(|it| is_meant(it)) {
+            self.revocations.push(RevocationEntry {
+                certificate: member.certificate.to_string(),
+                key_digest: hex(&member.key_digest),
+                since: now.as_micros(),
+            });
+            revoked.push(member.certificate.clone());
+        }
+        let mut keeps = meant.iter().map(|is_meant| !is_meant);
+        self.members.retain(|_| keeps.next().unwrap_or(true));
+        if !revoked.is_empty() {
+            self.roster_version += 1;
+        }
+        Ok(revoked)
+    }
+}
+
+/// The rooms of this machine's user.
+#[derive(Clone, Debug)]
+pub(crate) struct Rooms {
+    directory: PathBuf,
+}
+
+impl Rooms {
+    /// Opens the user's directory of rooms, which is made if there is none.
+    pub(crate) fn open() -> anyhow::Result<Self> {
+        let directory = places::data_directory()?.join("rooms");
+        make_private_directory(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        Ok(Self { directory })
+    }
+
+    fn path_of(&self, root: &Name) -> PathBuf {
+        let digest = Sha256::digest(root.value());
+        self.directory.join(format!("{}.json", hex(&digest[..16])))
+    }
+
+    /// Makes a room.
+    ///
+    /// # Errors
+    /// If there is one of that name, or its file cannot be written.
+    pub(crate) fn create(&self, root: &Name, schema: String) -> anyhow::Result<()> {
+        let path = self.path_of(root);
+        let _lock = lock(&path)?;
+        ensure!(
+            !path.exists(),
+            "there is a room {root} already: see namecast trust members {root}"
+        );
+        write(&path, &Room::new(root, schema))
+    }
+
+    /// Returns the room `root`.
+    ///
+    /// # Errors
+    /// If there is none, or its file is damaged.
+    pub(crate) fn get(&self, root: &Name) -> anyhow::Result<Room> {
+        match read(&self.path_of(root), root)? {
+            Some(room) => Ok(room),
+            None => bail!("there is no room {root} here: make it with namecast trust init {root}"),
+        }
+    }
+
+    /// Returns when the file of `root` was written last.
+    pub(crate) fn written_at(&self, root: &Name) -> Option<SystemTime> {
+        fs::metadata(self.path_of(root)).ok()?.modified().ok()
+    }
+
+    /// Returns the root of the room that `name` belongs to.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(crate) fn root_of(&self, name: &Name) -> anyhow::Result<Name> {
+        let mut roots = (0..=name.len()).rev().map(|length| name.prefix(length));
+        let root = roots.find(|root| self.path_of(root).exists());
+        root.with_context(|| {
+            format!("{name} belongs to no room here: make one with namecast trust init NAME")
+        })
+    }
+
+    /// Returns the roots of all rooms, sorted.
+    pub(crate) fn roots(&self) -> anyhow::Result<Vec<Name>> {
+        let mut roots = Vec::new();
+        for file in fs::read_dir(&self.directory)? {
+            let path = file?.path();
+            if path.extension().is_some_and(|it| it == "json")
+                && let Some(room) = parse(&path)?
+            {
+                roots.push(room.root.parse()?);
+            }
+        }
+        roots.sort_unstable();
+        Ok(roots)
+    }
+
+    /// Reads, changes and writes a room while no other process does.
+    pub(crate) fn change<T>(
+        &self,
+        root: &Name,
+        change: impl FnOnce(&mut Room) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let path = self.path_of(root);
+        let _lock = lock(&path)?;
+        let mut room = self.get(root)?;
+        let result = change(&mut room)?;
+        write(&path, &room)?;
+        Ok(result)
+    }
+}
+
+/// Waits for a lock on `path` that ends when the file is dropped. It is on a file of its own, since the other one is replaced.
+fn lock(path: &Path) -> anyhow::Result<File> {
+    let path = path.with_extension("lock");
+    let mut options = OpenOptions::new();
+    let file = options.write(true).create(true).truncate(false).open(&path);
+    let file = file.with_context(|| format!("cannot lock {}", path.display()))?;
+    file.lock()?;
+    Ok(file)
+}
+
+fn read(path: &Path, root: &Name) -> anyhow::Result<Option<Room>> {
+    let room = parse(path)?;
+    if let Some(room) = &room {
+        ensure!(
+            room.root == root.to_string(),
+            "{} is of {}, not of {root}",
+            path.display(),
+            room.root
+        );
+    }
+    Ok(room)
+}
+
+fn parse(path: &Path) -> anyhow::Result<Option<Room>> {
+    let shown = path.display();
+    let mut text = String::new();
+    match File::open(path) {
+        Ok(file) => file
+            .take(MAX_FILE_SIZE)
+            .read_to_string(&mut text)
+            .with_context(|| format!("cannot read {shown}"))?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot read {shown}")),
+    };
+    let room: Room = serde_json::from_str(&text)
+        .with_context(|| format!("the room {shown} is damaged: restore it from a copy"))?;
+    ensure!(
+        room.format == FORMAT,
+        "the format of {shown} is {:?}, not {FORMAT:?}",
+        room.format
+    );
+    Ok(Some(room))
+}
+
+fn write(path: &Path, room: &Room) -> anyhow::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("."));
+    let mut draft = tempfile::NamedTempFile::new_in(directory)?;
+    draft.write_all(serde_json::to_string_pretty(room)?.as_bytes())?;
+    draft.as_file().sync_all()?;
+    draft.persist(path)?;
+    sync_directory(directory)?;
+    Ok(())
+}

@@ -66,6 +66,10 @@ pub struct AnyNext {
     silence: Duration,
     arrived: Arrived,
     fallback: Option<Fallback>,
+    /// Data that are of use at most: no more requests are pending.
+    needed: u64,
+    /// Part of the window that has to be free before requests are renewed: one of so many.
+    batches: Option<u32>,
     outputs: VecDeque<AnyNextRequest>,
     counters: NumberedCounters,
 }
@@ -93,6 +97,8 @@ impl AnyNext {
             silence: SILENCE,
             arrived: Arrived::new(config.first),
             fallback: None,
+            needed: u64::MAX,
+            batches: None,
             outputs: VecDeque::new(),
             counters: NumberedCounters::default(),
             config,
@@ -113,6 +119,19 @@ impl AnyNext {
             fallback.paths.start(now);
         }
         self.settle();
+    }
+
+    /// Sets how many Data are of use: without loss, whoever has that many has no request pending that others would answer in vain.
+    pub fn set_needed(&mut self, needed: u64) {
+        self.needed = needed;
+        self.settle();
+    }
+
+    /// Renews requests once one of `batches` parts of the window is free, not with each Data: one Interest for many.
+    ///
+    /// Differs from \[SAID\], where each Interest is for one Data.
+    pub fn renew_in_batches(&mut self, batches: u32) {
+        self.batches = Some(batches.max(1));
     }
 
     /// Requests nothing more. What is under way still counts.
@@ -260,8 +279,8 @@ impl AnyNext {
         }
         self.silence = (self.silence * 2).min(MAX_SILENCE);
         self.heard_at = now;
-        let window = self.window();
-        self.request(window, true);
+        let wanted = self.wanted();
+        self.request(wanted, true);
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
@@ -312,6 +331,12 @@ impl AnyNext {
         window.unwrap_or(MAX_WINDOW).clamp(1, MAX_WINDOW)
     }
 
+    /// Returns how many requests are of use.
+    fn wanted(&self) -> u32 {
+        let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
+        self.window().min(needed)
+    }
+
     /// Returns whether numbers are requested one by one, as the next node counts no requests.
     pub const fn has_fallen_back(&self) -> bool {
         self.fallback.is_some()
@@ -320,7 +345,7 @@ impl AnyNext {
     /// Returns whether the last number has come, after which nothing comes by itself.
     pub fn is_done(&self) -> bool {
         let last = (self.config.count).map(|count| self.config.first.saturating_add(count));
-        last.is_some_and(|last| self.arrived.next() >= last)
+        self.needed == 0 || last.is_some_and(|last| self.arrived.next() >= last)
     }
 
     /// Returns the numbers before the newest that have not come, of those that are remembered.
@@ -330,10 +355,12 @@ impl AnyNext {
 
     /// After every event: requests what the window allows.
     fn settle(&mut self) {
-        let window = self.window();
-        let has_room = self.fallback.is_none() && self.pending < window;
+        let wanted = self.wanted();
+        let room = wanted.saturating_sub(self.pending);
+        let batch = self.batches.map_or(1, |batches| (wanted / batches).max(1));
+        let has_room = self.fallback.is_none() && room >= batch;
         if self.is_running && has_room && !self.is_done() {
-            self.request(window, false);
+            self.request(wanted, false);
         }
     }
 

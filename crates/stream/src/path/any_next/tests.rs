@@ -166,3 +166,41 @@ fn numbers_that_came_are_remembered_as_a_set_would() {
     }
     assert!(!arrived.insert(8));
 }
+
+/// Of a window of 8, three are of use: three are pending. Once they have come, nothing is, whatever time passes.
+#[test]
+fn no_more_is_requested_than_is_of_use() {
+    let mut receiver = AnyNext::new(NumberedConfig {
+        control: RateControl::Window { window: 8 },
+        ..NumberedConfig::default()
+    });
+    receiver.set_needed(3);
+    receiver.start(at(0));
+    assert_eq!(sent(&mut receiver).0, [(3, 0, false)]);
+    for (link, needed) in [(1, 2), (2, 1), (3, 0)] {
+        receiver.set_needed(needed);
+        assert!(take(&mut receiver, 10, 10 + u64::from(link), link));
+        assert_eq!(sent(&mut receiver).0, []);
+    }
+    assert!(receiver.is_done());
+    receiver.handle_timeout(at(5_000));
+    assert_eq!((sent(&mut receiver).0, receiver.in_flight()), (vec![], 0));
+    receiver.set_needed(20);
+    assert_eq!(sent(&mut receiver).0, [(8, 3, false)]);
+}
+
+/// A quarter of a window of 16: one Interest for four Data. A window of 3 has no whole one.
+#[test]
+fn requests_are_renewed_in_batches() {
+    for (window, renewed) in [(16, vec![4, 8, 12]), (3, (1..13).collect())] {
+        let mut receiver = receiver(window);
+        receiver.renew_in_batches(4);
+        sent(&mut receiver);
+        let mut at_link = Vec::new();
+        for link in 1..13 {
+            assert!(take(&mut receiver, 10, u64::from(link), link));
+            at_link.extend(sent(&mut receiver).0.iter().map(|(_, seen, _)| *seen));
+        }
+        assert_eq!(at_link, renewed);
+    }
+}

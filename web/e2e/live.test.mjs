@@ -331,6 +331,56 @@ describe("the sources of a tab that is live", () => {
   });
 });
 
+describe("a camera that is held upright", () => {
+  test("is seen upright by those who watch, and in the thumbnail", async () => {
+    const live = await openLive(browser, `${server.url}live.html?name=/upright`, HELD_UPRIGHT);
+    let player;
+    try {
+      player = await openPage(browser, await live.goLive());
+      await player.untilStats("pictures", ({ video }) => video.shown >= 5);
+      const { rungs } = await player.stats();
+      assert.deepEqual([rungs[0].width, rungs[0].height], [360, 640]);
+      // Blue on the left and red on the right are blue above and red below, once they are turned clockwise.
+      await untilPicture(player, "the turned camera", isBlueAboveRed);
+      const thumbnail = await (await fetch(`${server.url}thumbnail.jpg?name=/upright`)).arrayBuffer();
+      const [width, height] = await player.page.evaluate(async (octets) => {
+        const { width, height } = await createImageBitmap(new Blob([new Uint8Array(octets)], { type: "image/jpeg" }));
+        return [width, height];
+      }, [...new Uint8Array(thumbnail)]);
+      assert.ok(height > 1.7 * width, `${width} × ${height}`);
+      assert.deepEqual([...live.errors, ...player.errors], []);
+    } finally {
+      await player?.close();
+      await live.close();
+    }
+  });
+});
+
+/** Script that has a tab's camera give pictures as a telephone does that is held upright: as the sensor lies, with a note to turn them. */
+const HELD_UPRIGHT = `(() => {
+  const Processor = globalThis.MediaStreamTrackProcessor;
+  globalThis.MediaStreamTrackProcessor = class {
+    constructor(init) {
+      const { readable } = new Processor(init);
+      const turn = new TransformStream({
+        transform(frame, controller) {
+          if (!(frame instanceof VideoFrame)) return controller.enqueue(frame);
+          controller.enqueue(new VideoFrame(frame, { rotation: 90 }));
+          frame.close();
+        },
+      });
+      this.readable = readable.pipeThrough(turn);
+    }
+  };
+})();`;
+
+/** Whether the middle column of an image, as RGBA, is blue above and red below. */
+function isBlueAboveRed({ width, height, data }) {
+  const at = (share) => 4 * (Math.floor(height * share) * width + Math.floor(width / 4));
+  const [above, below] = [at(0.25), at(0.75)].map((place) => data[place + 2] - data[place]);
+  return above > 60 && below < -60;
+}
+
 /** Waits until the player shows a picture that `check` knows. */
 async function untilPicture(player, what, check) {
   const end = Date.now() + TIMEOUT;

@@ -4,6 +4,7 @@ import { CaptureClock } from "./capture-clock.ts";
 import { message } from "./link.ts";
 import { qualities, type Quality } from "./publish-ladder.ts";
 import { PARITY_PERCENT, SEGMENT_SIZE, type LiveFrame, type StreamDescription } from "./tab.ts";
+import { Upright } from "./upright.ts";
 
 /** What the picture needs of the rest. */
 export interface VideoHost {
@@ -48,6 +49,7 @@ export class LiveVideo {
   readonly #qualities: Quality[];
   readonly #rate: number;
   readonly #clock = new CaptureClock();
+  readonly #upright = new Upright();
   #rungs: Rung[];
   #position = 0;
   #wantsKey = false;
@@ -190,8 +192,9 @@ export class LiveVideo {
     }
   }
 
-  #take(frame: VideoFrame): void {
+  #take(captured: VideoFrame): void {
     const now = performance.now();
+    const frame = this.#upright.turn(captured);
     this.#last?.close();
     this.#last = frame.clone();
     this.#lastAt = now;

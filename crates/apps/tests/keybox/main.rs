@@ -21,7 +21,7 @@ fn damaged_boxes_seals_and_rosters_harm_nothing() {
 
 /// The packet of a box for the reader of the body and another one.
 fn key_box() -> Bytes {
-    let root = body::ROOT.parse().unwrap();
+    let root = body::ROOT.parse().expect("a name");
     let mut sealer = Sealer::new(SealerConfig::new(root), [3; 32]);
     assert_eq!(sealer.start(), body::START, "of the seed above");
     let readers = [body::READER, [8; 32]].map(|it| ExchangeSecret::of_seed(&it).public());
@@ -36,7 +36,7 @@ fn key_box() -> Bytes {
 fn roster() -> Roster {
     Roster {
         members: vec![Member {
-            certificate: "/calls/fox/ann/KEY/1/fox/v=1".parse().unwrap(),
+            certificate: "/calls/fox/ann/KEY/1/fox/v=1".parse().expect("a name"),
             key_digest: [1; 32],
             until: Timestamp::from_micros(1_760_000_000_000_000),
             role: "member".to_owned(),
@@ -46,7 +46,7 @@ fn roster() -> Roster {
         revocations: vec![Revocation {
             key_digest: [3; 32],
             since: Timestamp::from_micros(1_750_000_000_000_000),
-            certificate: "/calls/fox/eve/KEY/1/fox/v=1".parse().unwrap(),
+            certificate: "/calls/fox/eve/KEY/1/fox/v=1".parse().expect("a name"),
         }],
     }
 }

@@ -99,6 +99,11 @@ impl PendingRequests {
         self.count
     }
 
+    /// Forgets pending requests, which Data will not answer: a neighbour that still wants some requests again.
+    pub const fn withdraw(&mut self) {
+        self.count = 0;
+    }
+
     /// Uses up a request. Returns the number on the link of the Data that answer it; `None` if no request is pending.
     pub fn answer(&mut self) -> Option<u32> {
         self.count = self.count.checked_sub(1)?;

@@ -16,9 +16,11 @@
 mod fetcher;
 mod finder;
 mod server;
+pub mod transfer;
 
 use namecast_packet::{Component, Name};
 
+use fetcher::KnownSigner;
 pub(crate) use fetcher::ObjectClient;
 pub use fetcher::{
     Downloaded, Downloader, DownloaderConfig, Event, Failure, Fetched, Fetcher, FetcherConfig,

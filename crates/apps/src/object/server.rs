@@ -320,6 +320,11 @@ impl Server {
         }
     }
 
+    /// Returns what signs.
+    pub(super) fn signer(&self) -> &dyn Signer {
+        &*self.signer
+    }
+
     /// Removes all versions of `name`. Returns whether there were any.
     pub fn remove(&mut self, name: &Name) -> bool {
         let Some(stored) = self.objects.remove(name) else {

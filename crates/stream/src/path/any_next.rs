@@ -66,6 +66,8 @@ pub struct AnyNext {
     silence: Duration,
     arrived: Arrived,
     fallback: Option<Fallback>,
+    /// Data that are of use at most: no more requests are pending.
+    needed: u64,
     outputs: VecDeque<AnyNextRequest>,
     counters: NumberedCounters,
 }
@@ -93,6 +95,7 @@ impl AnyNext {
             silence: SILENCE,
             arrived: Arrived::new(config.first),
             fallback: None,
+            needed: u64::MAX,
             outputs: VecDeque::new(),
             counters: NumberedCounters::default(),
             config,
@@ -112,6 +115,12 @@ impl AnyNext {
         if let Some(fallback) = &mut self.fallback {
             fallback.paths.start(now);
         }
+        self.settle();
+    }
+
+    /// Sets how many Data are of use: without loss, whoever has that many has no request pending that others would answer in vain.
+    pub fn set_needed(&mut self, needed: u64) {
+        self.needed = needed;
         self.settle();
     }
 
@@ -260,8 +269,8 @@ impl AnyNext {
         }
         self.silence = (self.silence * 2).min(MAX_SILENCE);
         self.heard_at = now;
-        let window = self.window();
-        self.request(window, true);
+        let wanted = self.wanted();
+        self.request(wanted, true);
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
@@ -312,6 +321,12 @@ impl AnyNext {
         window.unwrap_or(MAX_WINDOW).clamp(1, MAX_WINDOW)
     }
 
+    /// Returns how many requests are of use.
+    fn wanted(&self) -> u32 {
+        let needed = u32::try_from(self.needed).unwrap_or(u32::MAX);
+        self.window().min(needed)
+    }
+
     /// Returns whether numbers are requested one by one, as the next node counts no requests.
     pub const fn has_fallen_back(&self) -> bool {
         self.fallback.is_some()
@@ -320,7 +335,7 @@ impl AnyNext {
     /// Returns whether the last number has come, after which nothing comes by itself.
     pub fn is_done(&self) -> bool {
         let last = (self.config.count).map(|count| self.config.first.saturating_add(count));
-        last.is_some_and(|last| self.arrived.next() >= last)
+        self.needed == 0 || last.is_some_and(|last| self.arrived.next() >= last)
     }
 
     /// Returns the numbers before the newest that have not come, of those that are remembered.
@@ -330,10 +345,10 @@ impl AnyNext {
 
     /// After every event: requests what the window allows.
     fn settle(&mut self) {
-        let window = self.window();
-        let has_room = self.fallback.is_none() && self.pending < window;
+        let wanted = self.wanted();
+        let has_room = self.fallback.is_none() && self.pending < wanted;
         if self.is_running && has_room && !self.is_done() {
-            self.request(window, false);
+            self.request(wanted, false);
         }
     }
 

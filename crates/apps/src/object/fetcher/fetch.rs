@@ -145,6 +145,11 @@ impl Fetch {
         }
     }
 
+    /// Returns the signer, once it has signed what came.
+    pub(super) const fn known_signer(&self) -> Option<&KnownSigner> {
+        self.known.as_ref()
+    }
+
     pub(super) const fn counters(&self) -> &FetcherCounters {
         &self.counters
     }

@@ -26,6 +26,7 @@ pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 use crate::{Application, Now, Output};
 use fetch::{Fetch, Learned};
 use outlet::Outlet;
+pub(super) use signer::KnownSigner;
 
 /// Fetches one object: its newest version, whose every segment is verified.
 ///
@@ -97,6 +98,11 @@ impl Fetcher {
     /// The next report, until `None`.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.fetch.poll_event()
+    }
+
+    /// Returns the signer, once it has signed what came.
+    pub(super) fn known_signer(&self) -> Option<KnownSigner> {
+        self.fetch.known_signer().cloned()
     }
 
     /// Everything that is requested over the path, and what is known of it.

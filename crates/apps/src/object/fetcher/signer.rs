@@ -10,7 +10,7 @@ use crate::discovery::{Judge, Signer, certificate_of, verifier};
 
 /// A signer that counts.
 #[derive(Clone)]
-pub(super) struct KnownSigner {
+pub(in crate::object) struct KnownSigner {
     pub signer: Signer,
     verifier: SharedVerifier,
 }
@@ -76,8 +76,15 @@ impl Missing {
 
 impl KnownSigner {
     /// Whether the signature of `data` is this signer's.
-    pub(super) fn has_signed(&self, data: &Data) -> bool {
+    pub(in crate::object) fn has_signed(&self, data: &Data) -> bool {
         data.verify(&*self.verifier).is_ok()
+    }
+
+    /// Whether its key belongs to a prefix of `name`.
+    pub(in crate::object) fn may_sign(&self, name: &Name) -> bool {
+        let key = &self.signer.key_name;
+        let identity = key.len().checked_sub(2).map(|length| key.prefix(length));
+        identity.is_some_and(|identity| identity.is_prefix_of(name))
     }
 }
 

@@ -166,3 +166,25 @@ fn numbers_that_came_are_remembered_as_a_set_would() {
     }
     assert!(!arrived.insert(8));
 }
+
+/// Of a window of 8, three are of use: three are pending. Once they have come, nothing is, whatever time passes.
+#[test]
+fn no_more_is_requested_than_is_of_use() {
+    let mut receiver = AnyNext::new(NumberedConfig {
+        control: RateControl::Window { window: 8 },
+        ..NumberedConfig::default()
+    });
+    receiver.set_needed(3);
+    receiver.start(at(0));
+    assert_eq!(sent(&mut receiver).0, [(3, 0, false)]);
+    for (link, needed) in [(1, 2), (2, 1), (3, 0)] {
+        receiver.set_needed(needed);
+        assert!(take(&mut receiver, 10, 10 + u64::from(link), link));
+        assert_eq!(sent(&mut receiver).0, []);
+    }
+    assert!(receiver.is_done());
+    receiver.handle_timeout(at(5_000));
+    assert_eq!((sent(&mut receiver).0, receiver.in_flight()), (vec![], 0));
+    receiver.set_needed(20);
+    assert_eq!(sent(&mut receiver).0, [(8, 3, false)]);
+}

@@ -68,6 +68,8 @@ pub struct AnyNext {
     fallback: Option<Fallback>,
     /// Data that are of use at most: no more requests are pending.
     needed: u64,
+    /// Part of the window that has to be free before requests are renewed: one of so many.
+    batches: Option<u32>,
     outputs: VecDeque<AnyNextRequest>,
     counters: NumberedCounters,
 }
@@ -96,6 +98,7 @@ impl AnyNext {
             arrived: Arrived::new(config.first),
             fallback: None,
             needed: u64::MAX,
+            batches: None,
             outputs: VecDeque::new(),
             counters: NumberedCounters::default(),
             config,
@@ -122,6 +125,13 @@ impl AnyNext {
     pub fn set_needed(&mut self, needed: u64) {
         self.needed = needed;
         self.settle();
+    }
+
+    /// Renews requests once one of `batches` parts of the window is free, not with each Data: one Interest for many.
+    ///
+    /// Differs from \[SAID\], where each Interest is for one Data.
+    pub fn renew_in_batches(&mut self, batches: u32) {
+        self.batches = Some(batches.max(1));
     }
 
     /// Requests nothing more. What is under way still counts.
@@ -346,7 +356,9 @@ impl AnyNext {
     /// After every event: requests what the window allows.
     fn settle(&mut self) {
         let wanted = self.wanted();
-        let has_room = self.fallback.is_none() && self.pending < wanted;
+        let room = wanted.saturating_sub(self.pending);
+        let batch = self.batches.map_or(1, |batches| (wanted / batches).max(1));
+        let has_room = self.fallback.is_none() && room >= batch;
         if self.is_running && has_room && !self.is_done() {
             self.request(wanted, false);
         }

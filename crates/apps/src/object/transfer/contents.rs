@@ -103,8 +103,8 @@ impl Contents {
         if !(1..=MAX_SEGMENT_SIZE).contains(&self.segment_size) {
             return Err(ContentsError::Number("segment size"));
         }
-        let sizes = self.files.iter().map(|file| file.size);
-        let size = sizes.fold(Some(0_u64), |sum, size| sum?.checked_add(size));
+        let mut sizes = self.files.iter().map(|file| file.size);
+        let size = sizes.try_fold(0_u64, |sum, size| sum.checked_add(size));
         let segments = size.map(|size| size.div_ceil(u64::from(self.segment_size)));
         if segments.is_none_or(|segments| segments > MAX_SEGMENTS / 4) {
             return Err(ContentsError::Number("size"));
@@ -112,7 +112,7 @@ impl Contents {
         if let Some(coding) = &self.coding {
             let is_sound = (1..=MAX_BLOCK).contains(&coding.block)
                 && (1..=MAX_PARITY).contains(&coding.parity)
-                && self.segment_size as usize % SHARD_UNIT == 0
+                && (self.segment_size as usize).is_multiple_of(SHARD_UNIT)
                 && self.total() <= MAX_SEGMENTS
                 && coding.is_supported();
             if !is_sound {

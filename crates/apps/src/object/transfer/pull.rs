@@ -37,6 +37,8 @@ const REPORT_PAUSE: Duration = Duration::from_secs(1);
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Requests for any next segments at the start.
 const INITIAL_WINDOW: f64 = 10.0;
+/// Parts of the window that are requested at a time.
+const BATCHES: u32 = 8;
 /// Segments that came forged and are requested past caches.
 const MAX_FORGED: usize = 1_024;
 
@@ -203,6 +205,7 @@ impl Pull {
             seed: self.random.next_u64(),
             ..NumberedConfig::default()
         });
+        receiver.renew_in_batches(BATCHES);
         receiver.set_needed(self.needs.total);
         receiver.start(now);
         self.mode = Mode::AnyNext(Box::new(receiver));

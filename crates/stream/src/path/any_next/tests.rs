@@ -188,3 +188,19 @@ fn no_more_is_requested_than_is_of_use() {
     receiver.set_needed(20);
     assert_eq!(sent(&mut receiver).0, [(8, 3, false)]);
 }
+
+/// A quarter of a window of 16: one Interest for four Data. A window of 3 has no whole one.
+#[test]
+fn requests_are_renewed_in_batches() {
+    for (window, renewed) in [(16, vec![4, 8, 12]), (3, (1..13).collect())] {
+        let mut receiver = receiver(window);
+        receiver.renew_in_batches(4);
+        sent(&mut receiver);
+        let mut at_link = Vec::new();
+        for link in 1..13 {
+            assert!(take(&mut receiver, 10, u64::from(link), link));
+            at_link.extend(sent(&mut receiver).0.iter().map(|(_, seen, _)| *seen));
+        }
+        assert_eq!(at_link, renewed);
+    }
+}

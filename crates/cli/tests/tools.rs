@@ -76,7 +76,7 @@ fn an_object_is_put_and_peeked() {
     let one = namecast(home, &[], &format!("peek {versioned}/seg=26 --pipe {at}"));
     assert_eq!(
         (one.stdout.as_slice(), text(&one.stderr).as_str()),
-        (&content[26 * 3_800..], "")
+        (&content[26 * 3_776..], "")
     );
     // The name goes on, another key is wanted, nobody has it.
     let other_key = "0".repeat(64);

@@ -3,6 +3,7 @@
 mod archive;
 mod claiming;
 mod demo;
+mod disk;
 mod exchange;
 mod forwarder;
 mod generate;
@@ -17,12 +18,15 @@ mod ping;
 mod publish;
 mod publishing;
 mod put;
+mod receive;
 #[cfg(unix)]
 mod remote;
+mod send;
 mod serve;
 mod sources;
 mod status;
 mod talk;
+mod ticket;
 mod trust;
 mod uplink;
 mod watch;
@@ -47,8 +51,10 @@ use peek::Peek;
 use ping::Ping;
 use publish::Publish;
 use put::Put;
+use receive::Receive;
 #[cfg(unix)]
 use remote::Remote;
+use send::Send;
 use serve::Serve;
 use talk::Talk;
 use trust::Trust;
@@ -76,6 +82,7 @@ Examples:
   namecast watch /cam --output - | ffplay -     watch it natively
   namecast archive /cam --keep 24h              keep a day of it, and serve it
   namecast watch /cam --from -60s               watch what was a minute ago
+  namecast send film.mkv /alice/film            send a file to whoever runs: namecast receive /alice/film
   namecast exchange /alice /bob photo.jpg       give Bob a file, and take his
   namecast talk /alice /bob                     call Bob, who waits with namecast talk /bob
   namecast remote /me /host                     a terminal on a machine that knows one's key"
@@ -104,6 +111,10 @@ pub enum Command {
     Archive(Archive),
     /// Exchange files with somebody: one each way, at once.
     Exchange(ExchangeFiles),
+    /// Send files to any number of receivers, as fast as each can receive, until interrupted.
+    Send(Send),
+    /// Receive what `namecast send` sends.
+    Receive(Receive),
     /// Call somebody, or wait for a call.
     Talk(Talk),
     /// Work on another machine, or let others work on this one: a terminal.
@@ -164,6 +175,8 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(arguments) => watch::run(arguments).await,
         Command::Archive(arguments) => archive::run(arguments).await,
         Command::Exchange(arguments) => exchange::run(arguments).await,
+        Command::Send(arguments) => send::run(arguments).await,
+        Command::Receive(arguments) => receive::run(arguments).await,
         Command::Talk(arguments) => talk::run(arguments).await,
         #[cfg(unix)]
         Command::Remote(arguments) => remote::run(arguments).await,

@@ -131,6 +131,7 @@ fn is_text(argument: &clap::Arg) -> bool {
         core::any::TypeId::of::<PathBuf>(),
         core::any::TypeId::of::<namecast_media::record::Destination>(),
         core::any::TypeId::of::<namecast_packet::Name>(),
+        core::any::TypeId::of::<ticket::Ticket>(),
         core::any::TypeId::of::<Input>(),
         core::any::TypeId::of::<namecast_media::voice::Sink>(),
     ]
@@ -269,4 +270,22 @@ async fn several_inputs_are_published_together() {
     };
     let refused = sources::Sources::open(&twice.media).await.err().unwrap();
     assert!(refused.to_string().contains("can be read once"));
+}
+
+/// Everything but the last word is a file.
+#[test]
+fn send_takes_files_and_a_name() {
+    let Ok(Command::Send(send)) = parse("namecast send film.mkv notes.txt /alice/film --until 3")
+    else {
+        panic!("documented");
+    };
+    let files: Vec<_> = send.files.iter().map(|file| file.to_str()).collect();
+    assert_eq!(files, [Some("film.mkv"), Some("notes.txt")]);
+    assert_eq!(
+        (send.name.to_string().as_str(), send.until),
+        ("/alice/film", Some(3))
+    );
+    assert!(parse("namecast send /alice/film").is_err(), "no file");
+    let both = parse("namecast receive /alice/film --into here --output there");
+    assert!(both.is_err(), "two places for one file");
 }

@@ -48,6 +48,8 @@ pub(crate) static TALK: Command = command("talk", &[SESSION, SOUND]);
 #[cfg(unix)]
 pub(crate) static REMOTE: Command = command("remote", &[SESSION, TERMINAL]);
 pub(crate) static PUT: Command = command("put", &[OBJECT]);
+pub(crate) static SEND: Command = command("send", &[OBJECT]);
+pub(crate) static RECEIVE: Command = command("receive", &[RECEIVED]);
 pub(crate) static PING: Command = command("ping", &[PINGS]);
 #[cfg(feature = "lab")]
 pub(crate) static IMPAIR: Command = command("impair", &[RELAY]);
@@ -72,6 +74,7 @@ const SOUND: Table = table("sound_", "own.sound", HEARD);
 #[cfg(unix)]
 const TERMINAL: Table = table("remote_", "own", TYPED);
 const OBJECT: Table = table("object_", "own", SERVED);
+const RECEIVED: Table = table("receiver_", "own", OBTAINED);
 const PINGS: Table = table("ping_", "own", PINGED);
 #[cfg(feature = "lab")]
 const RELAY: Table = table("impair_", "own", RELAYED);
@@ -338,11 +341,27 @@ const TYPED: &[Metric] = &[
 #[rustfmt::skip]
 const SERVED: &[Metric] = &[
     (Gauge, "size_bytes", "size", "Bytes of the object"),
-    (Counter, "interests_answered", "answered", "Interests answered"),
+    (Counter, "segments_sent", "provided", "Segments sent for requests of any next"),
+    (Counter, "parity_sent", "parity", "Parity segments sent"),
+    (Counter, "interests_answered", "answered", "Interests for names answered"),
     (Counter, "interests_refused", "refused", "Interests sent back with a Nack"),
-    (Counter, "interests_expired", "expired", "Interests that waited in vain"),
-    (Counter, "interests_dropped", "overflow", "Interests and answers dropped as a table was full"),
     (Counter, "malformed", "malformed", "Packets that broke the format"),
+    (Counter, "reports", "reports", "Reports of receivers"),
+    (Gauge, "receiving", "receiving", "Receivers that report and lack something"),
+    (Counter, "complete", "complete", "Receivers that reported all"),
+];
+
+#[rustfmt::skip]
+const OBTAINED: &[Metric] = &[
+    (Gauge, "size_bytes", "size", "Bytes of what is sent"),
+    (Gauge, "segments_missing", "missing", "Segments that are needed yet"),
+    (Counter, "segments", "received", "Segments received that were missing"),
+    (Counter, "segments_any_next", "received_any_next", "Of these, for requests of any next"),
+    (Counter, "duplicates", "duplicates", "Segments received that were not missing"),
+    (Counter, "forged", "forged", "Segments whose signature or content is wrong"),
+    (Counter, "marked", "marked", "Segments with a congestion mark"),
+    (Counter, "unexpected", "unexpected", "Packets that belong to nothing"),
+    (Gauge, "rate_bps", "rate_bps", "Rate of content, bits a second"),
 ];
 
 #[rustfmt::skip]

@@ -9,10 +9,9 @@ use namecast_apps::session::exchange::Offer;
 use namecast_command::report::is_harmful;
 use sha2::{Digest, Sha256};
 
+use crate::commands::disk::{BLOCK, digest, free_space};
 use crate::hexadecimal::hex;
 
-/// Octets read at a time.
-const BLOCK: usize = 1 << 16;
 /// Digits of the digest in the name of what is not whole yet.
 const SHOWN_DIGITS: usize = 16;
 /// Files of one name, the first included.
@@ -63,21 +62,6 @@ impl Outgoing {
             bail!("the file has become shorter while it was sent: run the same command again");
         }
         Ok(octets)
-    }
-}
-
-/// Reads a file to its end.
-fn digest(file: &mut impl Read) -> std::io::Result<(Sha256, u64)> {
-    let mut digest = Sha256::new();
-    let mut size = 0;
-    let mut block = vec![0; BLOCK];
-    loop {
-        let count = file.read(&mut block)?;
-        if count == 0 {
-            return Ok((digest, size));
-        }
-        digest.update(&block[..count]);
-        size += count as u64;
     }
 }
 
@@ -264,17 +248,6 @@ fn name_here(name: &str) -> String {
 
 fn is_file_or_none(path: &Path) -> bool {
     fs::symlink_metadata(path).map_or(true, |about| about.is_file())
-}
-
-/// Returns the octets that this user may still write into a directory, where the system says so.
-#[cfg(unix)]
-fn free_space(directory: &Path) -> Option<u64> {
-    let space = rustix::fs::statvfs(directory).ok()?;
-    Some(space.f_bavail.saturating_mul(space.f_frsize))
-}
-#[cfg(not(unix))]
-const fn free_space(_: &Path) -> Option<u64> {
-    None
 }
 
 #[cfg(test)]

@@ -227,9 +227,7 @@ pub struct KnownKeysFile {
 fn parse_title(text: &str) -> Result<String, String> {
     match is_title(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!(
-            "a title has 1 to {MAX_TITLE} octets and is one line"
-        )),
+        false => Err(format!("write one line of 1 to {MAX_TITLE} octets")),
     }
 }
 

@@ -16,8 +16,9 @@ use namecast_packet::{Certificate, Data, KeyLocator, Name};
 use namecast_units::Duration;
 use tokio::sync::mpsc;
 
+use crate::arguments::Trusted;
 use crate::asking::{Answer, Asker, Question, Verified};
-use crate::key_check::parse_pin;
+use crate::key_check::{KeyCheck, parse_pin};
 
 /// How long the host is waited for, who may be starting.
 const WAIT: Duration = Duration::from_secs(10);
@@ -139,6 +140,25 @@ impl Rules {
         };
         node.add_route(Name::root(), uplink, 0).await?;
         follow(node, source, anchor).await.map(Some)
+    }
+
+    /// Returns what readers of `name` go by: the rules that were given, which are kept up to date as long as the second value lives, or
+    /// else what `trusted` says.
+    ///
+    /// # Errors
+    /// As [`follow`](Self::follow), and if what `trusted` says cannot be read.
+    pub(crate) async fn key_check(
+        &self,
+        node: &Node,
+        uplink: FaceId,
+        (name, trusted): (&Name, &Trusted),
+    ) -> anyhow::Result<(KeyCheck, Option<Followed>)> {
+        let followed = self.follow(node, uplink, trusted.key.as_deref()).await?;
+        let keys = match &followed {
+            Some(followed) => KeyCheck::certified(name.clone(), followed.chains.clone()),
+            None => KeyCheck::new(name.clone(), trusted)?,
+        };
+        Ok((keys, followed))
     }
 
     /// Returns the key that publishes `name` by the rules that were given, under the certificate that was installed for it; `None` if no

@@ -167,9 +167,9 @@ impl Tab {
     }
 
     /// The page decoded a frame, which took `took` milliseconds.
-    pub fn decoded(&mut self, watch: u32, stream: u8, position: f64, took: f64, now: f64) {
-        let frame = (kind(stream), position as u64);
-        self.0.decoded(from_ms(now), watch, frame, span(took));
+    pub fn decoded(&mut self, watch: u32, stream: u8, position: f64, took: f64) {
+        let position = position as u64;
+        self.0.decoded(watch, kind(stream), position, span(took));
     }
 
     /// The page showed a frame.

@@ -283,18 +283,16 @@ fn a_tab_watches_and_publishes_several_names() {
         ..config()
     };
     let mut numbers = [0, 0];
-    for at in 0..2 {
+    for (at, number) in numbers.iter_mut().enumerate() {
         room.tabs[at].watch(room.now, &watch_b).unwrap();
-        numbers[at] = room.tabs[at].publish(room.now, &of[at]).unwrap();
+        *number = room.tabs[at].publish(room.now, &of[at]).unwrap();
     }
     room.run_for(Duration::from_secs(7));
     let send = |room: &mut Room, range: core::ops::Range<u8>| {
         for value in range {
-            for at in 0..2 {
+            for (at, number) in numbers.into_iter().enumerate() {
                 let payload = vec![100 * at as u8 + value; 20];
-                (room.tabs[at])
-                    .send(room.now, numbers[at], payload)
-                    .unwrap();
+                room.tabs[at].send(room.now, number, payload).unwrap();
             }
             room.run_for(Duration::from_millis(100));
         }

@@ -126,15 +126,9 @@ impl Tab {
     }
 
     /// The page decoded a frame.
-    pub fn decoded(
-        &mut self,
-        now: Instant,
-        number: u32,
-        (stream, position): (StreamKind, u64),
-        took: Duration,
-    ) {
+    pub fn decoded(&mut self, number: u32, stream: StreamKind, position: u64, took: Duration) {
         if let Some(watch) = self.get_mut(number) {
-            watch.handle_decoded(now, stream, position, took);
+            watch.handle_decoded(stream, position, took);
         }
     }
 

@@ -330,7 +330,7 @@ export class Session {
     const number = STREAM_NUMBER[stream];
     return {
       rung: (name: string) => this.#rung(stream, name),
-      decoded: (position: number, took: number) => this.#tab.decoded(this.#watch, number, position, took, performance.now()),
+      decoded: (position: number, took: number) => this.#tab.decoded(this.#watch, number, position, took),
       ready: (late: number) => this.#handleReady(stream, late),
       rendered: (position: number) => {
         this.#tab.rendered(this.#watch, number, position, performance.now());

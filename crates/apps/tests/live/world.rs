@@ -546,7 +546,7 @@ impl World {
                     let is_later = before < Some(published) || self.show.pyramid.is_some();
                     assert!(is_later, "{} again", frame.position);
                     peer.watcher
-                        .handle_decoded(now, frame.stream, frame.position, ms(2));
+                        .handle_decoded(frame.stream, frame.position, ms(2));
                     peer.watcher.handle_rendered(
                         frame.render_at.max(now),
                         frame.stream,

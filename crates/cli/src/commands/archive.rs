@@ -17,7 +17,6 @@ use super::uplink::Uplink;
 use crate::archiving::{Archiving, ArchivingConfig, Sentence};
 use crate::arguments::Trusted;
 use crate::connect::Connect;
-use crate::key_check::KeyCheck;
 use crate::places;
 use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
@@ -90,10 +89,6 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
         run,
         observation,
     } = arguments;
-    let keys = match rules.schema {
-        Some(_) => None,
-        None => Some(KeyCheck::new(name.clone(), &trusted)?),
-    };
     let mut stop = Stop::new(run.duration)?;
     let mut stats = Reporter::start(&tables::ARCHIVE, &run, &observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
@@ -101,12 +96,8 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name.clone(), uplink.face(), 0).await?;
-    let followed = rules
-        .follow(&node, uplink.face(), trusted.key.as_deref())
-        .await?;
-    let chains = followed.as_ref().map(|it| it.chains.clone());
-    let certified = chains.map(|chains| KeyCheck::certified(name.clone(), chains));
-    let keys = certified.or(keys).expect("one of both is chosen");
+    let trusted = (&name, &trusted);
+    let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
     let (store, location) = location(&keep)?;
     let config = ArchivingConfig {
         root: name.clone(),
@@ -127,17 +118,7 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     loop {
         tokio::select! {
             sentence = archiving.next_sentence() => {
-                let text = sentence.text();
-                if let Sentence::Refusal(text) = &sentence {
-                    stats.on_trouble("refusal", text);
-                }
-                match &sentence {
-                    Sentence::Refusal(text) if !run.json => progress.say_error(text),
-                    _ => progress.say(text),
-                }
-                if run.json && !run.quiet {
-                    print_line(json!({ "event": text }))?;
-                }
+                tell(&sentence, &run, &mut progress, &mut stats)?;
             }
             _ = tick.tick() => {
                 archiving.route_indexes().await?;
@@ -158,6 +139,30 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     archiving.stop().await;
     node.shutdown().await;
     uplink.ensure_was_up()
+}
+
+/// Tells people and programs what has happened.
+fn tell(
+    sentence: &Sentence,
+    run: &Run,
+    progress: &mut ProgressLine,
+    stats: &mut Reporter,
+) -> anyhow::Result<()> {
+    let text = sentence.text();
+    match sentence {
+        Sentence::Refusal(text) => {
+            stats.on_trouble("refusal", text);
+            match run.json {
+                true => progress.say(text),
+                false => progress.say_error(text),
+            }
+        }
+        _ => progress.say(text),
+    }
+    match run.json && !run.quiet {
+        true => print_line(json!({ "event": text })),
+        false => Ok(()),
+    }
 }
 
 /// Where to keep: as people write it, and as it is opened.

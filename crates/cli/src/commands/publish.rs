@@ -188,13 +188,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                     break outcome;
                 }
             },
-            _ = tick.tick() => {
-                let figures = publishing.figures().await;
-                stats.set_problem("input", publishing.problem());
-                stats.write(&figures, false)?;
-                has_told |= tell_refusal(&figures, has_told, &mut progress);
-                progress.show(&figures.line());
-            }
+            _ = tick.tick() => show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?,
             (_, text) = uplink.changed() => progress.say_once(&text),
             state = claimed.changed() => match state {
                 Ok(state) => tell_registration(&state, &name, &stats, &mut progress),
@@ -209,6 +203,21 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     node.shutdown().await;
     outcome.and_then(|()| uplink.ensure_was_up())?;
     anyhow::ensure!(claimed.was_registered(), NEVER_REGISTERED);
+    Ok(())
+}
+
+/// Shows and writes figures.
+async fn show(
+    publishing: &mut Publishing,
+    stats: &mut Reporter,
+    progress: &mut ProgressLine,
+    has_told: &mut bool,
+) -> anyhow::Result<()> {
+    let figures = publishing.figures().await;
+    stats.set_problem("input", publishing.problem());
+    stats.write(&figures, false)?;
+    *has_told |= tell_refusal(&figures, *has_told, progress);
+    progress.show(&figures.line());
     Ok(())
 }
 

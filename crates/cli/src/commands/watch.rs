@@ -48,10 +48,6 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         WrongUse(TWO_OUTPUTS)
     );
     let mut config = watcher_config(&arguments)?;
-    let keys = match arguments.rules.schema {
-        Some(_) => None,
-        None => Some(KeyCheck::new(arguments.name.clone(), &arguments.trusted)?),
-    };
     let ending = Ending::new(arguments.name.clone(), config.rung.clone());
     let Watch {
         name,
@@ -68,12 +64,8 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let mut stop = Stop::new(run.duration)?;
     let node = Node::start(NodeConfig::of_program(CACHE));
     let mut uplink = Uplink::new(&node, &connect).await?;
-    let followed = rules
-        .follow(&node, uplink.face(), trusted.key.as_deref())
-        .await?;
-    let chains = followed.as_ref().map(|it| it.chains.clone());
-    let certified = chains.map(|chains| KeyCheck::certified(name.clone(), chains));
-    let keys = certified.or(keys).expect("one of both is chosen");
+    let trusted = (&name, &trusted);
+    let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
     config.trust = keys.trust();
     let film = output.as_ref().and_then(Destination::as_mp4);
     let mut session = Session {

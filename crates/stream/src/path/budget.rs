@@ -146,6 +146,8 @@ const UNSTEADY: f64 = 0.02;
 /// Share of what the path carries in a round trip that may be out while objects are requested beside live media: the rest is room in
 /// which queues empty, so that the least delay of the path stays known.
 const SPARE_SHARE: f64 = 0.9;
+/// The same grows by no more than so many times where nothing queues.
+const SPARE_RAMP: f64 = 1.15;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);
 /// Bounds of the queue that losses prove too long.
@@ -266,7 +268,8 @@ impl Live {
             least = self.room_for(self.config.first_burst) + need * span.as_secs_f64();
             min_pace = min_pace.max(need);
         }
-        self.spare = SPARE_SHARE * carried * ramp * path.round_trip(now).as_secs_f64();
+        let more = ramp.min(SPARE_RAMP);
+        self.spare = SPARE_SHARE * carried * more * path.round_trip(now).as_secs_f64();
         let span = span.as_secs_f64() + queue;
         // What leaves shows a round trip later: of a long one, half would be a long queue.
         let more = ((ramp - 1.0) * span).min(RAMP_QUEUES * queue);

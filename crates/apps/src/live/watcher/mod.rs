@@ -188,13 +188,7 @@ impl Watch {
     }
 
     /// Records that the front-end decoded a frame, which took `took`.
-    pub fn handle_decoded(
-        &mut self,
-        _now: Instant,
-        stream: StreamKind,
-        position: u64,
-        took: Duration,
-    ) {
+    pub fn handle_decoded(&mut self, stream: StreamKind, position: u64, took: Duration) {
         self.meters.frames_mut().on_decoded(stream, position, took);
     }
 

@@ -88,12 +88,12 @@ fn a_heavy_owner_that_waits_holds_up_nobody() {
     let of = |client: ClientId| client.token(token(1, 1, 0).segment);
     uplink.want(at(0), live_want(of(heavy), at(1_000)));
     uplink.want(at(0), live_want(of(light), at(20)));
-    let backlog = |uplink: &Uplink, parts| uplink.backlog(at(30), Weight::new(parts));
-    let size = SIZE.as_bits() as f64;
-    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [size, 0.0]);
+    let backlog = |uplink: &Uplink, parts| uplink.backlog(at(30), Weight::new(parts)) as u64;
+    let size = SIZE.as_bits();
+    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [size, 0]);
     let left = run(&mut uplink, at(0), at(500));
     assert_eq!(left, [(at(0), of(light))]);
-    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [0.0, 0.0]);
+    assert_eq!([1, 8].map(|parts| backlog(&uplink, parts)), [0, 0]);
     let left = run(&mut uplink, at(500), at(2_000));
     assert_eq!(
         left.iter().map(|(_, token)| *token).collect::<Vec<_>>(),

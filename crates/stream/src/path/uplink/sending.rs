@@ -11,7 +11,7 @@ use super::super::want::{Event, Kind, Token, Want};
 use super::{EARLY, HEARTBEAT, Uplink};
 
 /// Objects wait beside live media while more than this queues, in seconds.
-const MAX_OBJECT_QUEUE: f64 = 0.01;
+const MAX_OBJECT_QUEUE: f64 = 0.02;
 
 impl Uplink {
     /// Sends the most urgent wants while the budget lasts.

@@ -172,11 +172,11 @@ describe("the page says what it does", () => {
       assert.deepEqual(await player.shown(), []);
     }));
 
-  test("a browser without WebCodecs", () =>
+  test("a browser with neither WebCodecs nor Media Source Extensions", () =>
     withPage(
       "?name=/show",
       (player) => look(player, "unsupported", /^Cannot play$/, /^This browser has no WebCodecs/),
-      (page) => page.addInitScript(() => delete globalThis.VideoDecoder),
+      (page) => page.addInitScript(() => ["VideoDecoder", "MediaSource", "ManagedMediaSource"].forEach((name) => delete globalThis[name])),
     ));
 
   test("a server that does not answer", () =>

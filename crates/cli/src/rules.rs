@@ -75,7 +75,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Schema> {
 /// Chains of certificates that readers judge by, while they are kept up to date.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// What readers judge by.
+    /// Chains of readers.
     pub(crate) chains: SharedChains,
     _bulletin: Handle<Bulletin>,
 }
@@ -315,7 +315,7 @@ async fn both(
     false
 }
 
-/// What people should know of an event, if anything.
+/// Returns the message about an event, if there is one.
 fn text(event: &Event) -> Option<String> {
     match event {
         Event::Schema(version) => {

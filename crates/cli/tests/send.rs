@@ -95,7 +95,7 @@ fn receivers_share_one_flow() {
         assert_eq!(stats["forged"], 0, "{stats}");
         assert!(stats["received_any_next"].as_u64().unwrap() > 0, "{stats}");
     }
-    // What is here already is not received again.
+    // Files that are complete are not received again.
     let again = succeed(start(&receivers[0], &receive));
     assert!(again.contains("is here already"), "{again}");
     let dave = home(directory.path(), "dave");

@@ -127,7 +127,7 @@ fn certify(host: &Path, member: &Path, name: &str) {
     );
 }
 
-/// What a watcher says of signers, until `found` returns something.
+/// Reads the signers that a watcher prints, until `found` returns something.
 fn until_signer<T>(watcher: &mut Program, found: impl FnMut(Value) -> Option<T>) -> T {
     let signers = watcher
         .lines()

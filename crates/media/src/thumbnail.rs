@@ -12,7 +12,7 @@ use crate::nut::writer;
 pub const THUMBNAIL_WIDTH: u32 = 640;
 /// Largest thumbnail, in octets. A JPEG of that width has 20 to 60 kB.
 const MAX_SIZE: u64 = 1 << 20;
-/// What an ffmpeg may take that reads a picture of a stranger, in octets.
+/// Memory of an ffmpeg that decodes a picture of a stranger, in octets.
 const MAX_MEMORY: u64 = 1 << 30;
 /// Processor time that it may take, in seconds. A picture takes 0.1 s.
 const MAX_SECONDS: u32 = 5;

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use namecast_apps::Now;
 use namecast_units::{Duration, Instant, Timestamp};
 
 /// Monotonic time since the process first asked for it, and wall-clock time.
@@ -31,6 +32,14 @@ impl Clock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or(Duration::ZERO);
         Timestamp::from_micros(u64::try_from(since_1970.as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Both times now.
+    pub fn both(self) -> Now {
+        Now {
+            monotonic: self.now(),
+            wall: self.wall(),
+        }
     }
 
     /// Wall-clock time at [`Instant::ZERO`], as far as that can be told now.

@@ -174,7 +174,7 @@ impl<A: Application> Driver<A> {
                 alive = self.receiver.recv_many(&mut frames, BATCH), if self.unheard.is_empty() => alive,
                 call = self.calls.recv() => match call {
                     Some(call) => {
-                        call(&mut self.application, both(self.clock));
+                        call(&mut self.application, self.clock.both());
                         true
                     }
                     None => false,
@@ -200,10 +200,10 @@ impl<A: Application> Driver<A> {
     async fn step(&mut self, frames: &mut Vec<Bytes>) -> Option<Option<Instant>> {
         let clock = self.clock;
         let mut sent = Vec::new();
-        let frames = frames.drain(..).map(|frame| (both(clock), frame));
+        let frames = frames.drain(..).map(|frame| (clock.both(), frame));
         let due = step(
             &mut self.application,
-            both(clock),
+            clock.both(),
             frames,
             |output| match output {
                 Output::Send(frame) => sent.push(frame),
@@ -224,13 +224,5 @@ impl<A: Application> Driver<A> {
             }
         }
         Some(due)
-    }
-}
-
-/// Reads both clocks.
-fn both(clock: Clock) -> Now {
-    Now {
-        monotonic: clock.now(),
-        wall: clock.wall(),
     }
 }

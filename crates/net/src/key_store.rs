@@ -98,7 +98,7 @@ struct KeyFile {
     issued: Option<String>,
 }
 
-/// What a key file holds, checked.
+/// Content of a key file, checked.
 struct Contents {
     seed: [u8; 32],
     certificate: Certificate,

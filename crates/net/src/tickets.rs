@@ -81,7 +81,7 @@ pub enum TicketRefusal {
     /// The token is for another name.
     #[error("this link is for {0} alone: open it as it was printed")]
     Name(Name),
-    /// Whoever used the token did not for a day.
+    /// The browser that used the token has not shown its secret for a day.
     #[error("this link was used more than a day ago: ask for a new link")]
     Expired,
     /// Somebody else used the token.
@@ -271,7 +271,7 @@ mod tests {
         show_at(tickets, (token, secret), uri, (on, 0))
     }
 
-    /// Shows it so many seconds after the node began.
+    /// Shows it at a time, in seconds since the node began.
     fn show_at(
         tickets: &Tickets,
         (token, secret): (Token, Token),

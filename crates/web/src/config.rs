@@ -191,7 +191,7 @@ impl WatchConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// What the watcher is told. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges.
+    /// Returns the watcher's configuration. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges.
     ///
     /// # Errors
     /// The first field without sense.

@@ -71,7 +71,7 @@ impl Tab {
         Ok(())
     }
 
-    /// Ends a publication. The neighbour is told.
+    /// Ends a publication, and unregisters its name at the neighbour.
     pub fn unpublish(&mut self, now: Instant, number: u32) {
         let both = self.both(now);
         if let Ok(publication) = self.publication(number) {

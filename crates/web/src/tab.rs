@@ -50,7 +50,7 @@ pub struct Tab {
     pub(crate) random: Random,
     pub(crate) outbox: Outbox,
     pub(crate) counters: TabCounters,
-    /// Frames are damaged until the watchers have found out so many in all.
+    /// Total number of verification failures up to which frames are damaged.
     corrupt_until: u64,
     /// Long frames that came since.
     corruptible: u64,
@@ -314,7 +314,7 @@ impl Tab {
         self.node.handle_frame(now, self.watchers_face, wire);
     }
 
-    /// Returns whether so many octets may wait for the page.
+    /// Returns whether the outbox has room for this number of octets.
     pub(crate) fn has_room(&mut self, octets: usize) -> bool {
         let fits = self.outbox.len() + octets <= MAX_OUTBOX;
         if !fits {

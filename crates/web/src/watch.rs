@@ -192,7 +192,7 @@ impl Tab {
         serde_json::to_string(&all).expect("figures hold only text and numbers")
     }
 
-    /// Packets that were not what their signers made, in all watches.
+    /// Verification failures of all watches.
     pub(crate) fn verification_failures(&self) -> u64 {
         let watches = self.watches.values();
         let watches = watches.filter_map(|it| self.watchers.get(it.id));

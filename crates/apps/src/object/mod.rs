@@ -21,11 +21,11 @@ pub mod transfer;
 use namecast_packet::{Component, Name};
 
 use fetcher::KnownSigner;
-pub(crate) use fetcher::ObjectClient;
 pub use fetcher::{
     Downloaded, Downloader, DownloaderConfig, Event, Failure, Fetched, Fetcher, FetcherConfig,
     FetcherCounters, Flow, TooMany,
 };
+pub(crate) use fetcher::{Fetch, Learned};
 pub use finder::{Finder, Found, NotFound, Numbering};
 pub use server::{Requested, Server, ServerConfig, ServerCounters, ServerError};
 

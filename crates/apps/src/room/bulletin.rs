@@ -35,7 +35,7 @@ const MISSING_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_ATTEMPTS: u32 = 4;
 const CERTIFICATE_WAIT: Duration = Duration::from_secs(1);
 
-/// What a bulletin reads.
+/// Configuration of a bulletin.
 #[derive(Clone, Debug)]
 pub struct BulletinConfig {
     /// Root whose schema and roster are read; `None`: certificates alone are fetched.
@@ -95,7 +95,7 @@ impl core::fmt::Display for Part {
     }
 }
 
-/// What a bulletin reports.
+/// Report of a bulletin.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// This version of the schema is in force.
@@ -104,7 +104,7 @@ pub enum Event {
     Roster(u64, Arc<Roster>),
     /// A version older than the one in force was received. It is reported once for each version.
     SetBack(Part, SetBack),
-    /// What the anchor signed cannot be read.
+    /// An object that the anchor signed is malformed.
     Malformed(Part, String),
     /// Nothing acceptable was received.
     Failed(Part, Failure),

@@ -182,7 +182,7 @@ pub fn decode_entries(octets: &Bytes) -> Result<Vec<BoxEntry>, DecodeError> {
     Ok(entries)
 }
 
-/// What HPKE draws its ephemeral key from: blocks of HKDF-Expand of a seed that the runtime drew.
+/// Random source for the ephemeral key of HPKE: blocks of HKDF-Expand of a seed that the runtime drew.
 struct Seed {
     seed: [u8; SECRET],
     taken: u32,

@@ -9,7 +9,7 @@
 //!  HKDF(step, name up to the number) = key of ChaCha20-Poly1305;  nonce = number of the sample
 //! ```
 //!
-//! Whoever comes gets the secret of the step at which it came, from which those after it follow and none before. Whoever leaves knows nothing of the
+//! A newcomer gets the secret of its first step, from which later secrets follow and earlier ones do not. A reader that leaves knows nothing of the
 //! next generation. Samples are sealed before they are cut, so segments, parity, digests, caches and archives stay as they are.
 //!
 //! A key and a nonce are used together once: a generation's secret is drawn from a seed that each start of a publisher draws anew, a key is of one

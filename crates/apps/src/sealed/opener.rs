@@ -37,7 +37,7 @@ pub enum Unopened {
     Damaged,
 }
 
-/// What is known of a generation.
+/// State of a generation.
 enum Known {
     /// The secret of the step at which this reader came, and the newest one derived.
     Secret {

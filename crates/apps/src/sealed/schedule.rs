@@ -19,7 +19,7 @@ pub const OVERHEAD: usize = 28;
 const NEXT_STEP: &[u8] = b"namecast sealed stream, version 1: next step";
 const SAMPLE_KEY: &[u8] = b"namecast sealed stream, version 1: samples of ";
 
-/// What a sample is sealed with, as its header tells it.
+/// Key of a sealed sample, as named in its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seal {
     /// Start of the publisher: random octets.

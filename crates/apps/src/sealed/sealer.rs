@@ -41,7 +41,7 @@ impl SealerConfig {
 /// A sealed sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// What its header tells.
+    /// The key that its header names.
     pub seal: Seal,
     /// The payload, sealed.
     pub payload: Bytes,
@@ -72,7 +72,7 @@ pub struct KeyBox {
     pub packets: Vec<Bytes>,
 }
 
-/// What a sealer reports.
+/// Report of a sealer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SealerEvent {
     /// Publish this box.

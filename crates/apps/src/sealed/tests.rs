@@ -39,7 +39,7 @@ fn sequence(rung: &str, class: &str) -> Name {
     name(&format!("{ROOT}/video/{rung}/{class}"))
 }
 
-/// What a sealer reported so far.
+/// Reports of a sealer so far.
 #[derive(Default)]
 struct Published {
     boxes: Vec<KeyBox>,
@@ -124,7 +124,7 @@ fn readers_open_what_is_sealed_for_them_and_nobody_else_does() {
     }
 }
 
-/// Whoever comes at step 1 opens what follows, and nothing from before; those who were there need no other box.
+/// A reader that comes at step 1 opens later samples and no earlier ones. Present readers need no other box.
 #[test]
 fn a_newcomer_opens_nothing_from_before() {
     let mut sealer = sealer(1);

@@ -51,7 +51,7 @@ pub struct ChainConfig {
     pub max_permissions: usize,
 }
 
-/// What a packet is judged as.
+/// Time of a judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// It arrives now, at this time. A revoked key counts no more, whenever it was revoked.

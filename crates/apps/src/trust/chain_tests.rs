@@ -456,7 +456,7 @@ fn a_verifier_learns_of_new_versions_and_of_the_time() {
     assert_eq!(refused(Refusal::NotValidNow), 1);
 }
 
-/// Whoever holds a verifier of a certificate that had to make room has it fetched again.
+/// A verifier whose certificate was evicted has it fetched again.
 #[test]
 fn a_verifier_without_its_certificate_says_which_one_is_missing() {
     let shared = SharedChains::new(call());

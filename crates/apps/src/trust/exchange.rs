@@ -8,7 +8,7 @@ use x25519_dalek::{PublicKey, StaticSecret};
 
 /// Key of a certificate's description that has the public key, 32 octets.
 pub const EXCHANGE_KEY: &str = "x25519";
-/// What the secret is derived for.
+/// Purpose of the derived secret.
 const LABEL: &[u8] = b"namecast exchange key, version 1";
 
 /// A member's X25519 secret.

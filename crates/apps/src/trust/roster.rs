@@ -48,7 +48,7 @@ pub struct Member {
     pub key_digest: [u8; 32],
     /// Last moment of the certificate.
     pub until: Timestamp,
-    /// What the anchor lets it do, for people: `member`, for example.
+    /// Role, as text for people, such as `member`.
     pub role: String,
     /// X25519 key, by which it reads sealed streams.
     pub exchange_key: Option<[u8; 32]>,

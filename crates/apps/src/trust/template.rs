@@ -87,7 +87,7 @@ impl Template {
 /// Rules that are being written.
 struct Text {
     text: String,
-    /// What names under the root begin with: components and slashes.
+    /// Prefixes of names under the root: components and slashes.
     start: String,
 }
 

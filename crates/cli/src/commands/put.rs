@@ -8,11 +8,8 @@ use namecast_command::{Run, parse_duration};
 use namecast_packet::Name;
 use namecast_units::Duration;
 
-use super::send::{self, Sending, Surroundings};
-use crate::arguments::Keys;
-use crate::connect::Connect;
-use crate::rules::Rules;
-use crate::telemetry::{Observation, tables};
+use super::send::{self, Sending, Surroundings, Through};
+use crate::telemetry::tables;
 
 /// `namecast put`.
 #[derive(Debug, Args)]
@@ -32,18 +29,9 @@ pub struct Put {
     /// Print the name with its version, and errors, only.
     #[arg(short, long)]
     pub quiet: bool,
-    /// The forwarder to serve it through.
+    /// Where it serves, and under which key.
     #[command(flatten)]
-    pub connect: Connect,
-    /// Who looks on.
-    #[command(flatten)]
-    pub observation: Observation,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
-    /// Rules to publish by.
-    #[command(flatten)]
-    pub rules: Rules,
+    pub through: Through,
 }
 
 /// Serves it until interrupted.
@@ -64,10 +52,7 @@ pub(super) async fn run(arguments: Put) -> anyhow::Result<()> {
     let surroundings = Surroundings {
         command: &tables::PUT,
         run,
-        connect: arguments.connect,
-        observation: arguments.observation,
-        keys: arguments.keys,
-        rules: arguments.rules,
+        through: arguments.through,
     };
     send::serve(sending, surroundings).await
 }

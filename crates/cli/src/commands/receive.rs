@@ -59,7 +59,7 @@ pub struct Receive {
     /// File for what comes, if it is a single one; '-' is standard output.
     #[arg(short, long, value_name = "FILE|-")]
     pub output: Option<PathBuf>,
-    /// Largest size that is received, in all.
+    /// Largest total size.
     #[arg(long, value_name = "SIZE", default_value = "1 TiB")]
     pub max_size: ByteSize,
     /// Give up after this time without anything.
@@ -164,7 +164,7 @@ impl Pace {
         }
     }
 
-    /// Takes a look. `octets`: that have come in all.
+    /// Samples the rate. `octets`: total received.
     fn look(&mut self, now: Instant, octets: u64) {
         let time = now.since(self.looked_at).as_secs_f64().max(0.001);
         let rate = octets.saturating_sub(self.octets) as f64 / time;

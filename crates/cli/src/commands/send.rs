@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Args;
-use namecast_apps::Now;
 use namecast_apps::object::transfer::{
     ContentKey, Heard, Policy, Sender, SenderConfig, SenderEvent, identity, version,
 };
@@ -16,7 +15,7 @@ use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, number};
 use namecast_forward::{AnyNextConfig, NamedHop};
 use namecast_net::{FaceId, Handle, Identity, Node, NodeConfig, RegistrationState, drive};
-use namecast_packet::{Certificate, Name};
+use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{Bitrate, ByteSize};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -59,7 +58,7 @@ pub struct Send {
     /// How fast: as-asked, which the fastest receiver decides, or a bitrate such as 5M.
     #[arg(long, value_name = "as-asked|BITRATE", default_value = "as-asked")]
     pub policy: SendPolicy,
-    /// End once so many receivers have reported that they have all.
+    /// End when this number of receivers has reported completion.
     #[arg(long, value_name = "RECEIVERS", value_parser = number::<u64>(1..=1_000_000_000))]
     pub until: Option<u64>,
     /// Seal what is sent with a key that only the printed ticket holds.
@@ -71,6 +70,14 @@ pub struct Send {
     /// How long it runs, and what it tells.
     #[command(flatten)]
     pub run: Run,
+    /// Where it sends, and under which key.
+    #[command(flatten)]
+    pub through: Through,
+}
+
+/// Where a command sends, and under which key.
+#[derive(Debug, Args)]
+pub struct Through {
     /// The forwarder to send through.
     #[command(flatten)]
     pub connect: Connect,
@@ -116,17 +123,14 @@ pub(super) struct Sending {
     pub(super) is_coded: bool,
 }
 
-/// What a command that sends tells, and through which forwarder it sends.
+/// Output, forwarder and key of a command that sends.
 pub(super) struct Surroundings {
     pub(super) command: &'static Command,
     pub(super) run: Run,
-    pub(super) connect: Connect,
-    pub(super) observation: Observation,
-    pub(super) keys: Keys,
-    pub(super) rules: Rules,
+    pub(super) through: Through,
 }
 
-impl Surroundings {
+impl Through {
     /// Returns the key that signs `name`, which the rules certify, if there are rules.
     async fn identity(&self, node: &Node, uplink: FaceId, name: &Name) -> anyhow::Result<Identity> {
         let store = key_store(self.keys.keys.clone())?;
@@ -148,10 +152,7 @@ pub(super) async fn run(arguments: Send) -> anyhow::Result<()> {
     let surroundings = Surroundings {
         command: &tables::SEND,
         run: arguments.run,
-        connect: arguments.connect,
-        observation: arguments.observation,
-        keys: arguments.keys,
-        rules: arguments.rules,
+        through: arguments.through,
     };
     serve(sending, surroundings).await
 }
@@ -160,19 +161,25 @@ pub(super) async fn run(arguments: Send) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// If it cannot be read or sent.
-pub(super) async fn serve(sending: Sending, surroundings: Surroundings) -> anyhow::Result<()> {
+pub(super) async fn serve(
+    sending: Sending,
+    Surroundings {
+        command,
+        run,
+        through,
+    }: Surroundings,
+) -> anyhow::Result<()> {
     let name = sending.name.clone();
     ensure!(!name.is_empty(), "give it a name, such as /alice/film");
-    let run = &surroundings.run;
     let mut stop = Stop::new(run.duration)?;
-    let mut stats = Reporter::start(surroundings.command, run, &surroundings.observation).await?;
+    let mut stats = Reporter::start(command, &run, &through.observation).await?;
     let mut progress = ProgressLine::new(!run.quiet && !run.json);
     let node = Node::start(
         NodeConfig::caching(CACHE).hop(|_| NamedHop::AnyNext(AnyNextConfig::default()).build()),
     );
     stats.observe(&node);
-    let uplink = Uplink::new(&node, &surroundings.connect).await?;
-    let key = surroundings.identity(&node, uplink.face(), &name).await?;
+    let uplink = Uplink::new(&node, &through.connect).await?;
+    let key = through.identity(&node, uplink.face(), &name).await?;
     let certificate = Certificate::decode(key.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
     progress.show("Reading …");
@@ -180,11 +187,7 @@ pub(super) async fn serve(sending: Sending, surroundings: Surroundings) -> anyho
     let reading = tokio::task::spawn_blocking(move || read(&paths, is_coded));
     let (mut files, _spooled) = stats.touch_while(reading).await??;
     progress.show("");
-    let identity = identity(&files.contents);
-    let secret = sending
-        .is_private
-        .then(|| ContentKey::derive(&*key.signer, &identity));
-    files.contents.version = version(&identity, secret.as_ref());
+    let secret = set_version(&mut files, sending.is_private, &*key.signer);
     let config = SenderConfig {
         name: name.clone(),
         contents: files.contents.clone(),
@@ -194,13 +197,14 @@ pub(super) async fn serve(sending: Sending, surroundings: Surroundings) -> anyho
     let own = node.application_face().await?;
     node.add_route(name.clone(), own.id(), 0).await?;
     let source = Box::new(files.source());
-    let now = Now {
-        monotonic: node.clock().now(),
-        wall: node.clock().wall(),
-    };
-    let sender = Sender::new(config, (key.signer, certificate), source, now)?;
+    let sender = Sender::new(
+        config,
+        (key.signer, certificate),
+        source,
+        node.clock().both(),
+    )?;
     let ticket = Ticket { name, key: secret };
-    announce(run, &sender, (&ticket, &digest))?;
+    announce(&run, &sender, (&ticket, &digest))?;
     let (size, count) = (files.contents.size(), files.contents.files.len());
     progress.say(&format!(
         "Sending {count} file{}, {size} bytes, signed with key {digest}. Receive with: namecast receive {}",
@@ -209,7 +213,7 @@ pub(super) async fn serve(sending: Sending, surroundings: Surroundings) -> anyho
     ));
     let (sender, events) = drive(node.clock(), own, sender).spawn(|| {});
     let mut serving = Serving {
-        run: surroundings.run,
+        run,
         until: sending.until,
         size,
         segments: files.contents.segments(),
@@ -228,7 +232,15 @@ pub(super) async fn serve(sending: Sending, surroundings: Surroundings) -> anyho
     serving.uplink.ensure_was_up()
 }
 
-/// What is read until the command ends.
+/// Sets the version of an object. Returns its key, if it is private.
+fn set_version(files: &mut Files, is_private: bool, signer: &dyn Signer) -> Option<ContentKey> {
+    let identity = identity(&files.contents);
+    let secret = is_private.then(|| ContentKey::derive(signer, &identity));
+    files.contents.version = version(&identity, secret.as_ref());
+    secret
+}
+
+/// Directory of a copy of standard input, which exists until the command ends.
 type Spooled = Option<tempfile::TempDir>;
 
 /// Reads what is to be sent; standard input by way of a file.

@@ -1,4 +1,4 @@
-//! What a receiver has to know: a name, and of a private object its key.
+//! Ticket for a receiver: the name, and the key of a private object.
 
 use core::fmt;
 use core::str::FromStr;

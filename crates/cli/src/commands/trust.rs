@@ -51,7 +51,7 @@ pub enum TrustWhat {
     Template {
         /// Name whose key is the anchor.
         name: Name,
-        /// What the rules are for.
+        /// Template of the rules.
         #[arg(long, value_enum, default_value_t = TemplateName::Streams)]
         template: TemplateName,
     },
@@ -115,7 +115,7 @@ pub enum TrustWhat {
     },
 }
 
-/// What rules are for.
+/// Template of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TemplateName {
     /// Streams of a site: cameras, for example.

@@ -1,4 +1,4 @@
-//! What there is to know of a stream before somebody watches it: title, picture, and the preview of a link.
+//! Title, picture and link preview of a stream.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl From<NoGlance> for Refusal {
 }
 
 impl Named {
-    /// What the stream looks like, for a visitor at `address`.
+    /// Returns title and picture of the stream, for a visitor at `address`.
     async fn glance(
         self,
         shared: &Shared,
@@ -125,7 +125,7 @@ struct Linked {
 }
 
 impl Linked {
-    /// What `request` links to; `None` if it names no stream.
+    /// Reads the stream that `request` links to; `None` if it names no stream.
     fn new(shared: &Shared, scheme: Scheme, request: &Request) -> Option<Self> {
         #[derive(Deserialize)]
         struct Pinned {

@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-/// What is served where the page was not built.
+/// Answer of a binary without the page.
 const NO_PAGE: &str =
     "The page is not part of this binary: run `cargo xtask web`, then build again.\n";
 

@@ -40,12 +40,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(4);
 /// Pictures that are decoded at a time.
 const MAX_DECODED: usize = 1;
 
-/// What a stream looks like.
+/// Title, streams and picture of a root.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Glance {
     /// Its title, if it has one.
     pub(super) title: Option<String>,
-    /// What it consists of.
+    /// Kinds of its streams.
     pub(super) kinds: Vec<StreamKind>,
     /// Digest of the key that signs it, in hexadecimal.
     pub(super) key: String,
@@ -77,7 +77,7 @@ pub(super) struct Glances {
     kept: Arc<Mutex<BTreeMap<Moment, Kept>>>,
 }
 
-/// What is looked at: a stream now, or as it was captured at a time.
+/// A stream, now or at a time of capture.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Moment {
     /// Name of the stream.

@@ -68,7 +68,7 @@ pub struct AnyNext {
     fallback: Option<Fallback>,
     /// Data that are of use at most: no more requests are pending.
     needed: u64,
-    /// Part of the window that has to be free before requests are renewed: one of so many.
+    /// Number of parts of the window, one of which has to be free before requests are renewed.
     batches: Option<u32>,
     outputs: VecDeque<AnyNextRequest>,
     counters: NumberedCounters,

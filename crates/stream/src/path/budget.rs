@@ -146,7 +146,7 @@ const UNSTEADY: f64 = 0.02;
 /// Share of what the path carries in a round trip that may be out while objects are requested beside live media: the rest is room in
 /// which queues empty, so that the least delay of the path stays known.
 const SPARE_SHARE: f64 = 0.9;
-/// The same grows by no more than so many times where nothing queues.
+/// Largest factor by which that share grows where nothing queues.
 const SPARE_RAMP: f64 = 1.15;
 /// Timers are no finer.
 const MIN_WAIT: Duration = Duration::from_micros(500);

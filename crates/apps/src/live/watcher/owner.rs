@@ -14,13 +14,13 @@ use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::{Data, Interest, LpPacket, Packet};
 use namecast_stream::consumer::Delivery;
-use namecast_stream::path::{ClientId, Control, Event, Uplink, UplinkConfig, Uplinks};
+use namecast_stream::path::{ClientId, Clients, Control, Event, Uplink, UplinkConfig, Uplinks};
 use namecast_units::{Bitrate, Instant};
 
 use super::super::stats::Stats;
 use super::steering::Sight;
 use super::{Watch, Watched, WatcherConfig};
-use crate::object::{self, FetcherConfig, ObjectClient};
+use crate::object::{self, Fetch, FetcherConfig, Learned};
 use crate::{Application, Now, Output, face};
 
 /// Watches one published root, over an uplink of its own. The methods for front-ends are [`Watch`]'s.
@@ -144,6 +144,14 @@ pub struct WatchId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectId(u64);
 
+/// An object that is fetched.
+#[derive(Debug)]
+struct Fetching {
+    id: ObjectId,
+    clients: Clients,
+    fetch: Fetch,
+}
+
 /// Configuration of the uplinks that several watches share.
 #[derive(Clone, Copy, Debug)]
 pub struct WatchersConfig {
@@ -164,7 +172,7 @@ pub struct Watchers {
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
-    objects: Vec<(ObjectId, ObjectClient)>,
+    objects: Vec<Fetching>,
     next_id: u64,
 }
 
@@ -197,27 +205,28 @@ impl Watchers {
     pub fn fetch(&mut self, config: FetcherConfig) -> ObjectId {
         let id = ObjectId(self.next_id);
         self.next_id += 1;
-        let client = ObjectClient::new(config, self.uplinks.new_clients());
-        self.objects.push((id, client));
+        let mut clients = self.uplinks.new_clients();
+        let fetch = Fetch::new(config, clients.draw(), Learned::default());
+        self.objects.push(Fetching { id, clients, fetch });
         id
     }
 
     /// Returns the next report on an object, until `None`, after [`poll_packet`](Self::poll_packet) had nothing more.
     pub fn poll_object(&mut self, id: ObjectId) -> Option<object::Event> {
         let mut objects = self.objects.iter_mut();
-        objects.find(|(own, _)| *own == id)?.1.poll_event()
+        objects.find(|it| it.id == id)?.fetch.poll_event()
     }
 
     /// Returns whether nothing more is requested of an object: its last report waits.
     pub fn has_object_ended(&self, id: ObjectId) -> bool {
         let mut objects = self.objects.iter();
-        objects.any(|(own, client)| *own == id && client.is_over())
+        objects.any(|it| it.id == id && it.fetch.is_over())
     }
 
     /// Requests nothing more of an object, and forgets it.
     pub fn forget_object(&mut self, id: ObjectId) {
-        for (_, client) in self.objects.extract_if(.., |(own, _)| *own == id) {
-            self.uplinks.end(client.clients());
+        for gone in self.objects.extract_if(.., |it| it.id == id) {
+            self.uplinks.end(&gone.clients);
         }
     }
 
@@ -302,7 +311,7 @@ impl Application for Watchers {
     fn poll_timeout(&self) -> Option<Instant> {
         let watches = self.watches.iter().filter_map(Watch::poll_timeout);
         let objects = self.objects.iter();
-        let objects = objects.filter_map(|(_, client)| client.poll_timeout());
+        let objects = objects.filter_map(|it| it.fetch.poll_timeout());
         let all = watches.chain(objects).chain(self.uplinks.poll_timeout());
         all.min()
     }
@@ -350,7 +359,7 @@ impl Packets {
 struct Shared<'a> {
     uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
-    objects: &'a mut [(ObjectId, ObjectClient)],
+    objects: &'a mut [Fetching],
     packets: &'a mut Packets,
 }
 
@@ -380,12 +389,11 @@ impl Shared<'_> {
     }
 
     /// Returns the object that `client` requests, unless it is forgotten. It knows the round trip of its path as of now.
-    fn object_of(&mut self, now: Instant, client: ClientId) -> Option<&mut ObjectClient> {
+    fn object_of(&mut self, now: Instant, client: ClientId) -> Option<&mut Fetch> {
         let mut objects = self.objects.iter_mut();
-        let (_, object) = objects.find(|(_, object)| object.has(client))?;
-        let path = self.uplinks.of(object.clients()).path();
-        object.set_round_trip(path.round_trip(now));
-        Some(object)
+        let Fetching { clients, fetch, .. } = objects.find(|it| it.clients.has(client))?;
+        fetch.round_trip = self.uplinks.of(clients).path().round_trip(now);
+        Some(fetch)
     }
 
     /// Returns the watch that drew the number of `client`, unless it has ended.
@@ -437,7 +445,7 @@ impl Shared<'_> {
         for nacked in all {
             let client = nacked.token.client;
             if let Some(object) = self.object_of(now, client) {
-                object.handle_nacked(now, nacked, reason);
+                object.handle_nack(now, nacked, reason);
             } else if let Some(watch) = self.of(client) {
                 watch.handle_nacked(now, nacked, (interest, reason));
             }
@@ -448,10 +456,9 @@ impl Shared<'_> {
         for watch in &mut *self.watches {
             watch.handle_timeout(now);
         }
-        for (_, object) in &mut *self.objects {
-            let path = self.uplinks.of(object.clients()).path();
-            object.set_round_trip(path.round_trip(now));
-            object.handle_timeout(now);
+        for Fetching { clients, fetch, .. } in &mut *self.objects {
+            fetch.round_trip = self.uplinks.of(clients).path().round_trip(now);
+            fetch.handle_timeout(now);
         }
         self.settle(now);
     }
@@ -490,8 +497,8 @@ impl Shared<'_> {
                 self.uplinks.carry_out(now, request);
             }
         }
-        for (_, object) in &mut *self.objects {
-            while let Some(request) = object.poll_request() {
+        for object in &mut *self.objects {
+            while let Some(request) = object.fetch.poll_request() {
                 self.uplinks.carry_out(now, request);
             }
         }

@@ -48,7 +48,7 @@ enum Stage {
 
 /// What objects show that counts for the next.
 #[derive(Clone, Default)]
-pub(super) struct Learned {
+pub(crate) struct Learned {
     /// The signer, once it has signed what came.
     signer: Option<KnownSigner>,
     /// The path behind caches.
@@ -56,13 +56,13 @@ pub(super) struct Learned {
 }
 
 /// One object that is fetched: its newest version, whose every segment is verified.
-pub(super) struct Fetch {
+pub(crate) struct Fetch {
     config: FetcherConfig,
     /// By which the uplink knows it.
     client: ClientId,
     requests: VecDeque<Request>,
     /// Round trip of the path, which whoever knows it sets before each call.
-    pub(super) round_trip: Duration,
+    pub(crate) round_trip: Duration,
     stage: Stage,
     /// The signer, once it has signed what came.
     known: Option<KnownSigner>,
@@ -80,6 +80,14 @@ pub(super) struct Fetch {
     counters: FetcherCounters,
 }
 
+impl core::fmt::Debug for Fetch {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Fetch")
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Learned {
     /// Takes what a later object showed.
     pub(super) fn update(&mut self, later: Self) {
@@ -91,7 +99,7 @@ impl Learned {
 impl Fetch {
     /// An object that is requested at the first [`handle_timeout`](Self::handle_timeout), by `client`.
     /// `learned`: from objects before this one.
-    pub(super) fn new(config: FetcherConfig, client: ClientId, learned: Learned) -> Self {
+    pub(crate) fn new(config: FetcherConfig, client: ClientId, learned: Learned) -> Self {
         Self {
             config,
             client,
@@ -111,7 +119,7 @@ impl Fetch {
     }
 
     /// Does what is due.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         if let Stage::Idle = self.stage {
             self.discover(now);
         }
@@ -119,7 +127,7 @@ impl Fetch {
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
-    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) const fn poll_timeout(&self) -> Option<Instant> {
         match self.stage {
             Stage::Idle => Some(Instant::ZERO),
             Stage::Pulling(_) => Some(self.probe_at),
@@ -128,12 +136,12 @@ impl Fetch {
     }
 
     /// Whether nothing more is requested.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         matches!(self.stage, Stage::Over)
     }
 
     /// Whether `token` is one of its own.
-    pub(super) fn has_requested(&self, token: Token) -> bool {
+    pub(crate) fn has_requested(&self, token: Token) -> bool {
         token.client == self.client
     }
 
@@ -155,17 +163,17 @@ impl Fetch {
     }
 
     /// The next report.
-    pub(super) fn poll_event(&mut self) -> Option<Event> {
+    pub(crate) fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
     /// Returns the next thing to request or to withdraw, until `None`.
-    pub(super) fn poll_request(&mut self) -> Option<Request> {
+    pub(crate) fn poll_request(&mut self) -> Option<Request> {
         self.requests.pop_front()
     }
 
     /// Takes the Data that answers `token`. Returns whether it is of use.
-    pub(super) fn handle_answer(
+    pub(crate) fn handle_answer(
         &mut self,
         now: Instant,
         token: Token,
@@ -394,7 +402,7 @@ impl Fetch {
     }
 
     /// Takes an Interest that came back for `reason`.
-    pub(super) fn handle_nack(&mut self, now: Instant, nacked: Nacked, reason: NackReason) {
+    pub(crate) fn handle_nack(&mut self, now: Instant, nacked: Nacked, reason: NackReason) {
         let token = nacked.token;
         // Nodes without a route may find one: only the publisher refuses without a reason.
         let is_final = reason == NackReason::None;
@@ -486,7 +494,7 @@ impl Fetch {
     }
 
     /// Records what became of a request of its own.
-    pub(super) fn handle_event(&mut self, now: Instant, event: &path::Event) {
+    pub(crate) fn handle_event(&mut self, now: Instant, event: &path::Event) {
         match *event {
             path::Event::Sent { token, .. } => {
                 if let Some(number) = self.number_of(token) {

@@ -6,7 +6,6 @@
 //!              └─ Fetch
 //! ```
 
-mod client;
 mod config;
 mod downloader;
 mod fetch;
@@ -19,12 +18,11 @@ use bytes::Bytes;
 use namecast_stream::path::Uplink;
 use namecast_units::Instant;
 
-pub(crate) use client::ObjectClient;
 pub use config::{Event, Failure, Fetched, FetcherConfig, FetcherCounters, Flow};
 pub use downloader::{Downloaded, Downloader, DownloaderConfig, TooMany};
 
 use crate::{Application, Now, Output};
-use fetch::{Fetch, Learned};
+pub(crate) use fetch::{Fetch, Learned};
 use outlet::Outlet;
 pub(super) use signer::KnownSigner;
 

@@ -22,7 +22,7 @@ use super::SegmentSet;
 pub(super) const MAX_BLOCK: u32 = 16_384;
 /// Most parity segments of a block.
 pub(super) const MAX_PARITY: u32 = 49_152;
-/// Shards have a multiple of so many octets: the code works on that many at a time.
+/// Unit of a shard's size in octets: the code works on one unit at a time.
 pub(super) const SHARD_UNIT: usize = 64;
 /// Memory of the shards of a column.
 const COLUMN_MEMORY: usize = 64 << 20;
@@ -41,13 +41,13 @@ pub trait Shards {
     /// Reads octets of segment `number`, from `from` on. What lies behind the content's end is zero.
     ///
     /// # Errors
-    /// What the system says.
+    /// Error of the system.
     fn read(&mut self, number: u64, from: usize, octets: &mut [u8]) -> io::Result<()>;
 
     /// Writes octets of segment `number`, from `from` on. What lies behind the content's end is left out.
     ///
     /// # Errors
-    /// What the system says.
+    /// Error of the system.
     fn write(&mut self, number: u64, from: usize, octets: &[u8]) -> io::Result<()>;
 }
 
@@ -113,7 +113,7 @@ impl Coding {
     /// Writes the parity of `block`, shards of which have `shard` octets.
     ///
     /// # Errors
-    /// What the system says of reading and writing.
+    /// Error of the system on reading or writing.
     pub fn encode(self, block: Block, shard: usize, shards: &mut impl Shards) -> io::Result<()> {
         let column = self.column(shard);
         let mut octets = vec![0; column];

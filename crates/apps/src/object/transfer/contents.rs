@@ -1,4 +1,4 @@
-//! What an object of files holds: the table of contents, which the sender signs.
+//! The table of contents of an object of files, which the sender signs.
 //!
 //! ```json
 //! {"version": 81985529216486895, "segment_size": 3776, "coding": {"block": 16384, "parity": 49152},

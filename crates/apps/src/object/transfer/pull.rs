@@ -24,7 +24,7 @@ use super::{
 };
 use crate::face;
 
-/// What is missing is little, if it is this part of the content: requesting it by name costs others less than a wait for parity.
+/// Largest part of the content that a receiver requests by name instead of as parity: a smaller request costs others less than the wait.
 const LITTLE: u64 = 16;
 /// Silence after which little that is missing is requested by name: less than that after which requests are refreshed, as those would
 /// have the sender go on.
@@ -51,7 +51,7 @@ enum Mode {
     Done,
 }
 
-/// What a block lacks.
+/// Missing segments of a block.
 #[derive(Debug)]
 struct Needs {
     /// Of each block.

@@ -42,12 +42,12 @@ pub struct ReceiverConfig {
     pub seed: u64,
 }
 
-/// What a receiver reports.
+/// Report of a receiver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReceiverEvent {
     /// Nobody has it so far: it is requested again.
     Waiting(Failure),
-    /// What there is, and who signed it. Nothing is requested before [`Receiver::begin`].
+    /// Table of contents and its signer. Requests for segments start with [`Receiver::begin`].
     Contents(Box<Contents>, Signer),
     /// A segment, parity included, that was missing and is verified.
     Segment(u64, Bytes),
@@ -80,7 +80,7 @@ pub enum Refused {
     Gone,
 }
 
-/// What a receiver counted.
+/// Counters of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
     /// Segments that were of use.
@@ -107,7 +107,7 @@ enum Stage {
     Over,
 }
 
-/// What is known before segments are requested.
+/// State before segments are requested.
 pub(super) struct Ready {
     pub(super) contents: Contents,
     pub(super) flow: Name,

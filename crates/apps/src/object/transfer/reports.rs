@@ -1,4 +1,4 @@
-//! What receivers report to the sender, and how often.
+//! Reports of receivers to the sender, and their rate.
 //!
 //! ```text
 //!  Interest /NAME/v=…/32=report/<receiver>/<n>    parameters: received │ missing │ rate │ round trip
@@ -32,7 +32,7 @@ const REPORT_SIZE: usize = 28;
 /// Identifies a receiver while it receives: random octets.
 pub type ReceiverId = [u8; 8];
 
-/// What a receiver reports.
+/// Report of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Segments that it has.
@@ -103,7 +103,7 @@ pub(super) fn pause(content: &[u8]) -> Option<Duration> {
 /// A receiver that reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// What it reported last.
+    /// Its last report.
     pub report: Report,
     /// When.
     pub at: Instant,

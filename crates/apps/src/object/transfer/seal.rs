@@ -14,7 +14,7 @@ const SEALED: u8 = 0;
 pub(super) const SEAL: usize = 16;
 /// Number of the table, which no segment has.
 const TABLE: u64 = u64::MAX;
-/// What the signer signs for a content key. No packet begins so, thus no signature of one is the same.
+/// Prefix of the octets that are signed for a content key. No packet has this prefix, so no packet's signature gives the key away.
 const LABEL: &[u8] = b"namecast content key\0";
 
 /// The key of a private object.

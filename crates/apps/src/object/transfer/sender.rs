@@ -38,7 +38,7 @@ pub enum Policy {
     Rate(Bitrate),
 }
 
-/// What to send.
+/// Configuration of a sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
     /// Name of the object, without a version.
@@ -65,7 +65,7 @@ pub trait Source {
 #[error("{0}")]
 pub struct SourceError(pub String);
 
-/// What a sender reports.
+/// Report of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SenderEvent {
     /// Parity is needed: make it, then call [`Sender::add_parity`]. Reported once.
@@ -74,7 +74,7 @@ pub enum SenderEvent {
     Failed(SourceError),
 }
 
-/// What a sender counted.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
     /// Segments that left for requests of any next.

@@ -309,7 +309,7 @@ fn any_next_segments_make_the_object() {
     assert_eq!(pair.receiver.counters().duplicates, 0);
 }
 
-/// What any next segments lack is requested by name; a fifth is lost.
+/// A fifth of the Data is lost, and the receiver requests the missing segments by name.
 #[test]
 fn lost_segments_are_repaired_by_name() {
     for loss in [0.01, 0.2] {

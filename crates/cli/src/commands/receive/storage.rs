@@ -105,7 +105,7 @@ impl Storage {
     /// Writes down what is here, for whoever goes on.
     ///
     /// # Errors
-    /// What the system says.
+    /// Error of the system.
     pub(super) fn save(&self) -> anyhow::Result<()> {
         let octets = [&identity(&self.contents)[..], &self.here.encode()].concat();
         let (path, new) = (self.directory.join("here"), self.directory.join("here.new"));
@@ -124,7 +124,7 @@ impl Storage {
     /// Keeps a segment.
     ///
     /// # Errors
-    /// What the system says, and what to do.
+    /// Error of the system, and advice.
     pub(super) fn keep(&mut self, number: u64, content: &[u8]) -> anyhow::Result<()> {
         self.write(number, 0, content).with_context(|| {
             let shown = self.directory.display();
@@ -163,7 +163,7 @@ impl Storage {
     /// Reads what is here in order and was not read before, a part at most.
     ///
     /// # Errors
-    /// What the system says.
+    /// Error of the system.
     pub(super) fn read_on(&mut self) -> anyhow::Result<Vec<u8>> {
         const PART: u64 = 1 << 20;
         let size = u64::from(self.contents.segment_size);
@@ -227,7 +227,7 @@ impl Storage {
     /// Removes what is here: it was printed.
     ///
     /// # Errors
-    /// What the system says.
+    /// Error of the system.
     pub(super) fn remove(self) -> anyhow::Result<()> {
         Ok(fs::remove_dir_all(&self.directory)?)
     }

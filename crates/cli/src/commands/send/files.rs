@@ -103,7 +103,7 @@ impl Files {
         Ok(())
     }
 
-    /// What a sender reads.
+    /// Files that a sender reads.
     pub(super) fn source(&self) -> Content {
         Content {
             files: self.clone(),

@@ -30,7 +30,7 @@ const REQUEST: &str = "request";
 pub struct Init {
     /// Root of the room, such as /calls/fox. Its key is the anchor, which is made if there is none.
     pub name: Name,
-    /// What the rules are for.
+    /// Template of the rules.
     #[arg(long, value_enum, default_value_t = TemplateName::Call)]
     pub template: TemplateName,
     /// Use this schema, as text, instead of a template.

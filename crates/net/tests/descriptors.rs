@@ -1,6 +1,7 @@
 //! A process without any descriptor left. It alone is in this file, as the bound is one of the whole process.
 #![cfg(unix)]
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use std::fs::File;

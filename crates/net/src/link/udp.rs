@@ -473,7 +473,7 @@ impl ReceiveBuffers {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-#[path = "../../tests/common/namespace.rs"]
+#[path = "../../tests/all/common/namespace.rs"]
 #[expect(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
 mod namespace;
 

@@ -1,0 +1,293 @@
+//! The real command: trust schemas are compiled and checked, and rooms have members, strangers and revocations.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::program::{Program, command, home, start_forwarder, until};
+use serde_json::{Value, json};
+
+fn run(home: &Path, arguments: &str) -> Output {
+    command(home, arguments).current_dir(home).output().unwrap()
+}
+
+fn printed(home: &Path, arguments: &str) -> Vec<u8> {
+    let output = run(home, arguments);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments}: {error}");
+    output.stdout
+}
+
+/// The standard error of a command that ends with 1.
+fn refused(home: &Path, arguments: &str) -> String {
+    let output = run(home, arguments);
+    assert_eq!(output.status.code(), Some(1), "{arguments}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_template_compiles_and_is_checked_as_text_and_compiled() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    std::fs::write(
+        home.join("site.trust"),
+        printed(home, "trust template /site"),
+    )
+    .unwrap();
+    let summary = printed(home, "trust compile site.trust --output site.lvs");
+    let summary = String::from_utf8(summary).unwrap();
+    assert!(
+        summary.contains("21 rules") && summary.ends_with("anchors: #anchor\n"),
+        "{summary}"
+    );
+    let octets = std::fs::read(home.join("site.lvs")).unwrap();
+    assert_eq!(printed(home, "trust compile site.trust -o -"), octets);
+    let about: Value =
+        serde_json::from_slice(&printed(home, "trust compile site.lvs --json")).unwrap();
+    assert_eq!(
+        (&about["bytes"], &about["anchors"]),
+        (&json!(octets.len()), &json!(["#anchor"]))
+    );
+
+    let packet = "/site/cam/catalogue/v=1/seg=0";
+    let own = "/site/cam/KEY/1/site/v=1";
+    for schema in ["site.trust", "site.lvs"] {
+        let check = |key: &str| format!("trust check {packet} {key} --schema {schema}");
+        let allowed = printed(home, &check(own));
+        let allowed = String::from_utf8(allowed).unwrap();
+        assert_eq!(
+            allowed,
+            format!("allowed: {packet} matches #stream1, {own} matches #key1\n")
+        );
+        let said = refused(home, &check("/site/door/KEY/1/site/v=1"));
+        assert!(
+            said.contains("does not allow /site/door/KEY/1/site/v=1 to sign"),
+            "{said}"
+        );
+        let json = printed(home, &format!("{} --json", check(own)));
+        let json: Value = serde_json::from_slice(&json).unwrap();
+        let expected = json!({
+            "allowed": true,
+            "rules": ["#stream1"],
+            "patterns": { "p1": "cam" },
+            "signer_rules": ["#key1"],
+        });
+        assert_eq!(json, expected);
+    }
+}
+
+#[test]
+fn mistakes_are_said_with_file_line_and_column() {
+    let directory = tempfile::tempdir().unwrap();
+    let home = directory.path();
+    std::fs::write(home.join("bad.trust"), "#a: \"x\"\n#b: \"y\" <= #c\n").unwrap();
+    let said = refused(home, "trust compile bad.trust");
+    assert!(
+        said.contains("bad.trust") && said.contains("line 2, column 12"),
+        "{said}"
+    );
+    assert!(said.contains("in rule #b: there is no rule #c"), "{said}");
+    std::fs::write(home.join("bad.lvs"), b"a\x04\0\x01\x10\x01").unwrap();
+    let said = refused(home, "trust compile bad.lvs");
+    assert!(
+        said.contains("0x00011001 of Light VerSec is unknown"),
+        "{said}"
+    );
+    assert!(refused(home, "trust check /a /b --schema none").contains("cannot read none"));
+}
+
+const ROOM: &str = "/calls/fox";
+
+fn text(home: &Path, arguments: &str) -> String {
+    String::from_utf8(printed(home, arguments)).unwrap()
+}
+
+/// Makes a room at `host`. Returns the digest of its anchor's key.
+fn init(host: &Path) -> String {
+    let line = text(host, &format!("trust init {ROOM} --template call"));
+    let digest = line.trim_end().rsplit(' ').next().unwrap();
+    assert_eq!(digest.len(), 64, "{line}");
+    digest.to_owned()
+}
+
+/// Has the host certify a key of `member` as `name`, which the member installs.
+fn certify(host: &Path, member: &Path, name: &str) {
+    let request = member.join("request");
+    std::fs::write(&request, printed(member, &format!("trust request {name}"))).unwrap();
+    let sign = format!("trust sign {} --valid 7d", request.display());
+    let certificate = member.join("certificate");
+    std::fs::write(&certificate, printed(host, &sign)).unwrap();
+    let install = text(member, &format!("trust install {}", certificate.display()));
+    assert!(
+        install.starts_with(&format!("{name} is certified until")),
+        "{install}"
+    );
+}
+
+/// Reads the signers that a watcher prints, until `found` returns something.
+fn until_signer<T>(watcher: &mut Program, found: impl FnMut(Value) -> Option<T>) -> T {
+    let signers = watcher
+        .lines()
+        .filter_map(|said| Some(said.get("signer")?.clone()));
+    let mut signers = signers.filter(|signer| !signer.is_null());
+    signers.find_map(found).expect("it goes on")
+}
+
+/// Anchor, member and stranger: the member's stream is watched by the anchor's digest alone. A stranger can neither publish by the rules
+/// nor be watched by them, another anchor has no say, and a revocation ends what is live.
+#[test]
+fn members_of_a_room_are_watched_until_their_keys_are_revoked() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve, bob] =
+        ["host", "ann", "eve", "bob"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    certify(&host, &ann, "/calls/fox/ann");
+    let _serving = Program::start(
+        &host,
+        &format!("trust serve {ROOM} --quiet --connect {face}"),
+    );
+
+    let publish = "--input test --ladder 200k --no-audio --json";
+    let by_rules =
+        |name: &str| format!("publish {name} {publish} --schema {ROOM} --connect {face}");
+    let mut publisher = Program::start(&ann, &by_rules("/calls/fox/ann"));
+    let about = publisher.lines().next().unwrap();
+    let ann_key = about["key_digest"].as_str().unwrap().to_owned();
+    let watch = |name: &str, key: &str| {
+        format!(
+            "watch {name} --no-audio --schema {ROOM} --key {key} --connect {face} --json --stats stats"
+        )
+    };
+    let mut watcher = Program::start(&bob, &watch("/calls/fox/ann", &anchor));
+    until("verified pictures", || {
+        let stats = crate::program::newest_stats(&bob.join("stats"))?;
+        (stats["latency"]["frames"].as_u64()? > 10).then_some(())
+    });
+
+    let said = refused(&eve, &by_rules("/calls/fox/eve"));
+    assert!(
+        said.contains("no certificate for /calls/fox/eve is installed"),
+        "{said}"
+    );
+    let said = refused(&bob, &watch("/calls/fox/ann", &"0".repeat(64)));
+    assert!(
+        said.contains("another key is trusted for this name"),
+        "{said}"
+    );
+    let plain = format!("publish /calls/fox/eve {publish} --connect {face}");
+    let _stranger = Program::start(&eve, &plain);
+    let mut strangers = Program::start(&home(&bob, "eve"), &watch("/calls/fox/eve", &anchor));
+    let verdict = until_signer(&mut strangers, |it| {
+        Some(it["verdict"].as_str()?.to_owned())
+    });
+    assert!(verdict.contains("does not allow this key"), "{verdict}");
+
+    let members = printed(&host, "trust members --json");
+    let members: Value = serde_json::from_slice(&members).unwrap();
+    assert_eq!(members[0]["key_digest"], json!(ann_key));
+    let revoked = text(&host, "trust revoke /calls/fox/ann");
+    assert!(
+        revoked.starts_with("revoked /calls/fox/ann/KEY/"),
+        "{revoked}"
+    );
+    let verdict = until_signer(&mut watcher, |it| {
+        let verdict = it["verdict"].as_str()?;
+        verdict.contains("revoked").then(|| verdict.to_owned())
+    });
+    assert!(
+        verdict.contains("a certificate of the chain was revoked"),
+        "{verdict}"
+    );
+    let said = refused(&ann, &by_rules("/calls/fox/ann"));
+    assert!(
+        said.contains("a certificate of the chain was revoked"),
+        "{said}"
+    );
+}
+
+/// An object is put under a member's name and fetched by the anchor's digest, and neither another member's name nor another anchor.
+#[test]
+fn objects_of_members_are_put_and_fetched_by_the_rules() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann] = ["host", "ann"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    certify(&host, &ann, "/calls/fox/ann");
+    let _serving = Program::start(
+        &host,
+        &format!("trust serve {ROOM} --quiet --connect {face}"),
+    );
+    std::fs::write(ann.join("plan"), "the plan").unwrap();
+    let rules = format!("--schema {ROOM} --connect {face}");
+    let _put = Program::start(
+        &ann,
+        &format!("put /calls/fox/ann/plan plan --quiet {rules}"),
+    );
+    let peek = format!("peek /calls/fox/ann/plan --object --pipe {rules} --key {anchor}");
+    until("the object", || {
+        let output = run(&host, &peek);
+        (output.status.success() && output.stdout == b"the plan").then_some(())
+    });
+    let said = refused(&ann, &format!("put /calls/fox/bob/plan plan {rules}"));
+    assert!(
+        said.contains("no certificate for /calls/fox/bob/plan"),
+        "{said}"
+    );
+    let other = format!(
+        "peek /calls/fox/ann/plan --object {rules} --key {}",
+        "1".repeat(64)
+    );
+    let said = refused(&host, &other);
+    assert!(
+        said.contains("another key is trusted for this name"),
+        "{said}"
+    );
+}
+
+/// Requests and names that the host must not certify.
+#[test]
+fn a_host_certifies_no_name_that_another_key_had() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    init(&host);
+    let said = refused(&host, &format!("trust init {ROOM}"));
+    assert!(
+        said.contains("there is a room /calls/fox already"),
+        "{said}"
+    );
+    certify(&host, &ann, "/calls/fox/ann");
+    // The same key again: it is renewed.
+    certify(&host, &ann, "/calls/fox/ann");
+    let request = eve.join("request");
+    let written = printed(&eve, "trust request /calls/fox/ann");
+    std::fs::write(&request, &written).unwrap();
+    let sign = format!("trust sign {}", request.display());
+    assert!(refused(&host, &sign).contains("is the name of another key"));
+    printed(&host, "trust revoke /calls/fox/ann");
+    assert!(refused(&host, &sign).contains("is the name of another key"));
+    for (name, why) in [
+        ("/calls/fox/KEY", "is no name for a member"),
+        ("/calls/fox/a_b", "is no name for a member"),
+        ("/calls/fox/a/b", "does not let the anchor certify"),
+        ("/calls/hen/ann", "belongs to no room here"),
+    ] {
+        let said = refused(&host, &format!("{sign} --as {name}"));
+        assert!(said.contains(why), "{name}: {said}");
+    }
+    let certificate = eve.join("certificate");
+    std::fs::write(
+        &certificate,
+        printed(&host, &format!("{sign} --as /calls/fox/eve")),
+    )
+    .unwrap();
+    let install = format!("trust install {}", certificate.display());
+    printed(&eve, &install);
+    assert!(refused(&ann, &install).contains("is not in this key store"));
+    let own = refused(&eve, &format!("trust install {}", request.display()));
+    assert!(own.contains("is a request"), "{own}");
+    let members = text(&host, "trust members");
+    assert!(
+        members.contains("/calls/fox/eve") && members.contains("revoked"),
+        "{members}"
+    );
+}

@@ -161,7 +161,7 @@ ahead() {
 } >/dev/null 2>&1
 
 run_all() {
-  local name apart others
+  local name apart others doors
   for name in "${first_steps[@]}"; do run "$name"; done
   has_xtask=1
   apart=$(mktemp -d)
@@ -172,8 +172,10 @@ run_all() {
   wait "$others"
   collect page
   : >"$apart/unit.output"
-  beside interop doors judge &
+  beside interop judge &
   others=$!
+  beside doors &
+  doors=$!
   # In a process group of its own, which is ended as a whole.
   set -m
   ahead &
@@ -182,11 +184,12 @@ run_all() {
   trap 'kill -- "-$ahead" 2>/dev/null' EXIT
   run unit > >(tee "$apart/unit.output") 2>&1
   : >"$apart/unit.ended"
-  wait "$others"
+  wait "$others" "$doors"
   kill -- "-$ahead" 2>/dev/null
   wait "$ahead" 2>/dev/null
   trap - EXIT
   collect interop
+  collect doors
   rm -r "$apart"
   for name in "${last_steps[@]}"; do run "$name"; done
 }

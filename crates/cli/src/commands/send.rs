@@ -55,8 +55,12 @@ pub struct Send {
     pub files: Vec<PathBuf>,
     /// Name of what is sent, to which its version is added.
     pub name: Name,
-    /// How fast: as-asked, which the fastest receiver decides, or a bitrate such as 5M.
-    #[arg(long, value_name = "as-asked|BITRATE", default_value = "as-asked")]
+    /// How fast: as-asked, which the fastest receiver decides; slowest or median, at the pace of that receiver; or a bitrate such as 5M.
+    #[arg(
+        long,
+        value_name = "as-asked|median|slowest|BITRATE",
+        default_value = "as-asked"
+    )]
     pub policy: SendPolicy,
     /// End when this number of receivers has reported completion.
     #[arg(long, value_name = "RECEIVERS", value_parser = number::<u64>(1..=1_000_000_000))]
@@ -100,11 +104,19 @@ impl FromStr for SendPolicy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        if text == "as-asked" {
-            return Ok(Self(Policy::AsAsked));
+        let named = match text {
+            "as-asked" => Some(Policy::AsAsked),
+            "median" => Some(Policy::Quantile(0.5)),
+            "slowest" => Some(Policy::Quantile(0.0)),
+            _ => None,
+        };
+        if let Some(policy) = named {
+            return Ok(Self(policy));
         }
         let rate: Bitrate = text.parse().map_err(|_| {
-            format!("'{text}' is no policy: write as-asked, or a bitrate such as 5M")
+            format!(
+                "'{text}' is no policy: write as-asked, median, slowest, or a bitrate such as 5M"
+            )
         })?;
         match rate.as_bps() {
             0 => Err("at no bits a second nothing is sent: write a bitrate such as 5M".to_owned()),
@@ -443,6 +455,8 @@ mod tests {
     fn policies_are_understood_or_say_what_to_write() {
         let policy = |text: &str| text.parse::<SendPolicy>().map(|it| it.0);
         assert_eq!(policy("as-asked"), Ok(Policy::AsAsked));
+        assert_eq!(policy("median"), Ok(Policy::Quantile(0.5)));
+        assert_eq!(policy("slowest"), Ok(Policy::Quantile(0.0)));
         assert_eq!(policy("5M"), Ok(Policy::Rate(Bitrate::mbps(5))));
         for wrong in ["fast", "0", ""] {
             assert!(policy(wrong).unwrap_err().contains("such as 5M"), "{wrong}");

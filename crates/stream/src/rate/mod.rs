@@ -27,6 +27,7 @@ mod fixed;
 mod law;
 mod pacer;
 pub mod pcon;
+pub mod pgmcc;
 mod recovery;
 pub mod rfcc;
 mod round_trip;

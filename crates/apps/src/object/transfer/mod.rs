@@ -6,6 +6,7 @@
 //!  /NAME/v=V/seg=S …          parity
 //!  /NAME/32=metadata          the name with the version
 //!  /NAME/v=V/32=report/…      what receivers report
+//!  /NAME/v=V/32=ack/…         segments that came, of the one receiver that paces the sender
 //!
 //!  Sender ◀── any next of /NAME/v=V, counted by nodes ──── Receiver: while much is missing
 //!    │    ◀── /NAME/v=V/seg=7, by exact name ───────────── Receiver: the rest; all, where nodes count nothing
@@ -17,6 +18,7 @@
 mod coding;
 mod contents;
 mod order;
+mod pacing;
 mod pull;
 mod receiver;
 mod repair;

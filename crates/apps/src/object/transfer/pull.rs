@@ -18,7 +18,7 @@ use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::receiver::Ready;
 use super::repair::Repair;
-use super::reports::{ReceiverId, Report, pause, reporter};
+use super::reports::{ACKNOWLEDGED, ReceiverId, Report, acknowledgement, read_answer, reporter};
 use super::{
     ContentKey, Contents, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused, SegmentSet,
 };
@@ -72,6 +72,9 @@ struct Reporting {
     pause: Duration,
     octets: u64,
     is_finished: bool,
+    /// What came last, the newest first, where the sender wants that acknowledged.
+    acknowledged: Option<VecDeque<u64>>,
+    acknowledgements: u64,
 }
 
 /// Pulls what is missing of one version.
@@ -181,6 +184,8 @@ impl Pull {
                 pause: REPORT_PAUSE,
                 octets: 0,
                 is_finished: false,
+                acknowledged: None,
+                acknowledgements: 0,
             },
             heard_at: now,
             random,
@@ -270,6 +275,9 @@ impl Pull {
                 }
             }
         }
+        if link.is_some() {
+            self.acknowledge(number);
+        }
         if let (Mode::AnyNext(receiver), Some(link)) = (&mut self.mode, link) {
             // First what is needed yet, or one more than that would be requested.
             receiver.set_needed(self.needs.total);
@@ -347,9 +355,25 @@ impl Pull {
         }
     }
 
+    /// Tells the sender that a segment came, if it wants to know.
+    fn acknowledge(&mut self, number: u64) {
+        let reporting = &mut self.reporting;
+        let Some(acknowledged) = &mut reporting.acknowledged else {
+            return;
+        };
+        acknowledged.truncate(ACKNOWLEDGED - 1);
+        acknowledged.push_front(number);
+        let whose = (reporting.id, reporting.acknowledgements);
+        reporting.acknowledgements += 1;
+        let nonce = Nonce::draw(&mut self.random);
+        let numbers = acknowledged.iter().copied();
+        let interest = acknowledgement(&self.flow, numbers, whose, nonce);
+        self.outputs.push_back(interest.wire().clone());
+    }
+
     fn on_report(&mut self, now: Instant, data: &Data) {
-        let pause = data.content().and_then(|it| pause(&it));
-        let Some(pause) = pause.filter(|_| self.signer.has_signed(data)) else {
+        let answer = data.content().and_then(|it| read_answer(&it));
+        let Some((pause, acknowledges)) = answer.filter(|_| self.signer.has_signed(data)) else {
             self.counters.forged += 1;
             return;
         };
@@ -364,6 +388,10 @@ impl Pull {
         reporting.round_trip = now.since(reporting.sent_at);
         reporting.pause = pause;
         reporting.next_at = reporting.sent_at + pause;
+        match acknowledges {
+            true => _ = reporting.acknowledged.get_or_insert_default(),
+            false => reporting.acknowledged = None,
+        }
         if reporting.is_finished {
             self.events.push_back(ReceiverEvent::Reported);
         }

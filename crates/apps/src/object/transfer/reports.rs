@@ -3,10 +3,13 @@
 //! ```text
 //!  Interest /NAME/v=…/32=report/<receiver>/<n>    parameters: received │ missing │ rate │ round trip
 //!                                                             8          8         8      4   octets
-//!  Data of the same name: pause until the next report, in milliseconds, 4 octets
+//!  Data of the same name: pause until the next report, in milliseconds │ 1: acknowledge segments
+//!                                                                   4              1   octets
+//!  Interest /NAME/v=…/32=ack/<receiver>/<n>       parameters: numbers of the last four segments, the newest first, 8 octets each
 //! ```
 //!
-//! All together report ten times a second at most: the pause grows with the receivers that are heard.
+//! All together report ten times a second at most: the pause grows with the receivers that are heard. One of them acknowledges, where the
+//! sender wants that; acknowledgements are not answered.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +17,13 @@ use bytes::Bytes;
 use namecast_packet::{Component, Interest, Name, Nonce};
 use namecast_units::{Bitrate, Duration, Instant};
 
-/// Keyword before a receiver's identifier.
-pub(super) const REPORT: &str = "report";
+/// Keywords before a receiver's identifier.
+const REPORT: &str = "report";
+const ACKNOWLEDGEMENT: &str = "ack";
+/// Lifetime of acknowledgements, which nobody answers.
+const ACKNOWLEDGEMENT_LIFETIME: Duration = Duration::from_millis(100);
+/// Segments that an acknowledgement names: three acknowledgements in a row may be lost.
+pub(super) const ACKNOWLEDGED: usize = 4;
 /// Reports a second, of all receivers.
 const MAX_RATE: u64 = 10;
 /// Shortest pause between reports of one receiver.
@@ -76,28 +84,71 @@ impl Report {
         (id, number): (ReceiverId, u64),
         nonce: Nonce,
     ) -> Interest {
-        let name = flow.builder().keyword(REPORT).component(Component {
-            kind: Component::GENERIC,
-            value: &id,
-        });
-        let name = name.sequence(number).finish();
+        let name = name(flow, REPORT, (id, number));
         let interest = Interest::builder(name).must_be_fresh().lifetime(MIN_PAUSE);
         interest.parameters(self.encode()).build(nonce)
     }
 }
 
+fn name(flow: &Name, keyword: &str, (id, number): (ReceiverId, u64)) -> Name {
+    let name = flow.builder().keyword(keyword).component(Component {
+        kind: Component::GENERIC,
+        value: &id,
+    });
+    name.sequence(number).finish()
+}
+
 /// Reads whose report an Interest of `flow` is; `None` if it is none.
 pub(super) fn reporter(flow: &Name, name: &Name) -> Option<ReceiverId> {
-    let is_report =
-        flow.is_prefix_of(name) && name.get(flow.len()) == Some(Component::keyword(REPORT));
-    let id = name.get(flow.len() + 1).filter(|_| is_report)?;
+    receiver(flow, name, REPORT)
+}
+
+fn receiver(flow: &Name, name: &Name, keyword: &str) -> Option<ReceiverId> {
+    let is_of_it =
+        flow.is_prefix_of(name) && name.get(flow.len()) == Some(Component::keyword(keyword));
+    let id = name.get(flow.len() + 1).filter(|_| is_of_it)?;
     id.value.try_into().ok()
 }
 
-/// Reads the pause that a sender wants.
-pub(super) fn pause(content: &[u8]) -> Option<Duration> {
-    let millis = u32::from_be_bytes(content.try_into().ok()?);
-    Some(Duration::from_millis(millis.into()).clamp(MIN_PAUSE, MAX_PAUSE))
+/// Returns the Interest that acknowledges segments, the newest first.
+pub(super) fn acknowledgement(
+    flow: &Name,
+    numbers: impl IntoIterator<Item = u64>,
+    (id, number): (ReceiverId, u64),
+    nonce: Nonce,
+) -> Interest {
+    let octets: Vec<u8> = numbers.into_iter().flat_map(u64::to_be_bytes).collect();
+    let name = name(flow, ACKNOWLEDGEMENT, (id, number));
+    let interest = Interest::builder(name).lifetime(ACKNOWLEDGEMENT_LIFETIME);
+    interest.parameters(octets).build(nonce)
+}
+
+/// Reads who acknowledges which segments of `flow`; `None` if it is no acknowledgement.
+pub(super) fn acknowledged(flow: &Name, interest: &Interest) -> Option<(ReceiverId, Vec<u64>)> {
+    let id = receiver(flow, interest.name(), ACKNOWLEDGEMENT)?;
+    let parameters = interest.parameters()?;
+    let (words, rest) = parameters.as_chunks::<8>();
+    let is_right = rest.is_empty() && (1..=ACKNOWLEDGED).contains(&words.len());
+    let numbers = words.iter().map(|word| u64::from_be_bytes(*word));
+    is_right.then(|| (id, numbers.collect()))
+}
+
+/// Makes the answer to a report.
+pub(super) fn answer(pause: Duration, acknowledges: bool) -> Bytes {
+    let millis = u32::try_from(pause.as_millis()).unwrap_or(u32::MAX);
+    let mut octets = millis.to_be_bytes().to_vec();
+    octets.push(acknowledges.into());
+    octets.into()
+}
+
+/// Reads the pause that a sender wants, and whether segments are to be acknowledged.
+pub(super) fn read_answer(content: &[u8]) -> Option<(Duration, bool)> {
+    let (millis, acknowledges) = content.split_first_chunk()?;
+    let pause = Duration::from_millis(u32::from_be_bytes(*millis).into());
+    match acknowledges {
+        [flag @ (0 | 1)] => Some((pause.clamp(MIN_PAUSE, MAX_PAUSE), *flag == 1)),
+        _ => None,
+    }
 }
 
 /// A receiver that reports.
@@ -119,7 +170,7 @@ pub(super) struct Receivers {
 
 impl Receivers {
     /// Takes a report. Returns the pause until the receiver's next one.
-    pub(super) fn on_report(&mut self, now: Instant, id: ReceiverId, report: Report) -> Bytes {
+    pub(super) fn on_report(&mut self, now: Instant, id: ReceiverId, report: Report) -> Duration {
         let was_complete = self.heard.get(&id).is_some_and(|it| it.report.missing == 0);
         self.complete += u64::from(report.missing == 0 && !was_complete);
         let is_new = !self.heard.contains_key(&id);
@@ -130,8 +181,7 @@ impl Receivers {
             }
         }
         self.heard.insert(id, Heard { report, at: now });
-        let millis = u32::try_from(self.pause().as_millis()).unwrap_or(u32::MAX);
-        Bytes::copy_from_slice(&millis.to_be_bytes())
+        self.pause()
     }
 
     fn pause(&self) -> Duration {
@@ -176,10 +226,35 @@ mod tests {
         let parameters = interest.parameters().unwrap();
         assert_eq!(Report::decode(&parameters), Some(REPORTED));
         assert_eq!(Report::decode(&parameters[1..]), None);
-        assert_eq!(pause(&[0, 0, 0x10, 0]), Some(Duration::from_millis(4_096)));
-        assert_eq!(pause(&[0; 4]), Some(MIN_PAUSE));
-        assert_eq!(pause(&[0xFF; 4]), Some(MAX_PAUSE));
-        assert_eq!(pause(&[0; 3]), None);
+        let four_seconds = Duration::from_millis(4_096);
+        assert_eq!(answer(four_seconds, true)[..], [0, 0, 0x10, 0, 1]);
+        let read = [
+            ([0, 0, 0x10, 0, 1], Some((four_seconds, true))),
+            ([0, 0, 0, 0, 0], Some((MIN_PAUSE, false))),
+            ([0xFF, 0xFF, 0xFF, 0xFF, 0], Some((MAX_PAUSE, false))),
+            ([0, 0, 0x10, 0, 2], None),
+        ];
+        for (octets, expected) in read {
+            assert_eq!(read_answer(&octets), expected);
+        }
+        assert_eq!(read_answer(&[0; 4]), None);
+    }
+
+    #[test]
+    fn acknowledgements_come_back_as_they_were() {
+        let flow: Name = "/a/v=7".parse().unwrap();
+        let of = |numbers: &[u64]| {
+            let numbers = numbers.iter().copied();
+            acknowledgement(&flow, numbers, ([9; 8], 3), Nonce([1; 4]))
+        };
+        let right = of(&[7, 1 << 40, 0]);
+        let expected = Some(([9; 8], vec![7, 1 << 40, 0]));
+        assert_eq!(acknowledged(&flow, &right), expected);
+        assert_eq!(reporter(&flow, right.name()), None);
+        let wrong = [of(&[]), of(&[1; ACKNOWLEDGED + 1])];
+        for interest in wrong {
+            assert_eq!(acknowledged(&flow, &interest), None);
+        }
     }
 
     /// 30 receivers at ten reports a second: each every 3 s.
@@ -188,8 +263,8 @@ mod tests {
         let mut receivers = Receivers::default();
         for id in 0..30 {
             let pause = receivers.on_report(at(1), [id; 8], REPORTED);
-            let millis = u32::from_be_bytes(pause[..].try_into().unwrap());
-            assert_eq!(millis, (100 * (u32::from(id) + 1)).max(1_000));
+            let millis = (100 * (u64::from(id) + 1)).max(1_000);
+            assert_eq!(pause, Duration::from_millis(millis));
         }
         assert_eq!(receivers.present(at(9)).count(), 30);
         assert_eq!(

@@ -14,7 +14,8 @@ use namecast_stream::names::METADATA;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
 
 use super::order::Order;
-use super::reports::{Heard, ReceiverId, Receivers, Report, reporter};
+use super::pacing::Pacing;
+use super::reports::{self, Heard, ReceiverId, Receivers, Report, reporter};
 use super::{ContentKey, Contents, ContentsError, table_of};
 use crate::object::{Server, ServerConfig, ServerError, parts};
 use crate::{Application, Now, Output, face};
@@ -36,6 +37,9 @@ pub enum Policy {
     AsAsked,
     /// At this rate of whole frames, while any receiver requests.
     Rate(Bitrate),
+    /// As fast as the receiver at this quantile of all can take them, while any requests: 0, the slowest. Until receivers have
+    /// reported, as asked.
+    Quantile(f64),
 }
 
 /// Configuration of a sender.
@@ -109,6 +113,7 @@ pub struct Sender {
     requested_at: Instant,
     /// When the next segment may leave.
     next_at: Instant,
+    pacing: Option<Pacing>,
     parity: Parity,
     receivers: Receivers,
     outputs: VecDeque<Output<SenderEvent>>,
@@ -181,6 +186,10 @@ impl Sender {
             token: None,
             requested_at: Instant::ZERO,
             next_at: Instant::ZERO,
+            pacing: match config.policy {
+                Policy::Quantile(quantile) => Some(Pacing::new(quantile)),
+                Policy::AsAsked | Policy::Rate(_) => None,
+            },
             parity: Parity::Unneeded,
             receivers: Receivers::default(),
             outputs: VecDeque::new(),
@@ -232,6 +241,10 @@ impl Sender {
                     self.on_request(now, (&interest, value), link.pit_token.clone());
                 } else if let Some(id) = reporter(&self.flow, interest.name()) {
                     self.on_report(now, (id, &interest), link.pit_token);
+                } else if let Some((id, numbers)) = reports::acknowledged(&self.flow, &interest) {
+                    if let Some(pacing) = &mut self.pacing {
+                        pacing.on_acknowledged(now, id, &numbers);
+                    }
                 } else if is_metadata {
                     let metadata = self.metadata.clone();
                     self.answer(&interest, &metadata, link.pit_token);
@@ -301,8 +314,13 @@ impl Sender {
         };
         self.counters.reports += 1;
         let pause = self.receivers.on_report(now, id, report);
+        let present = self.receivers.present(now);
+        let acknowledges = self.pacing.as_mut().is_some_and(|pacing| {
+            pacing.choose(now, present.map(|(id, heard)| (*id, *heard)));
+            pacing.is_acknowledging(id)
+        });
         let data = Data::builder(interest.name().clone())
-            .content(pause)
+            .content(reports::answer(pause, acknowledges))
             .sign(self.server.signer());
         self.send(face::answer(data.wire().clone(), token));
     }
@@ -357,7 +375,8 @@ impl Sender {
     /// Sends segments that are requested and due.
     fn provide(&mut self, now: Instant) {
         for _ in 0..BATCH {
-            if self.next_at > now || self.pending() == 0 {
+            let is_held = self.pacing.as_ref().is_some_and(|it| !it.may_send());
+            if self.next_at > now || self.pending() == 0 || is_held {
                 return;
             }
             let number = self.order.next();
@@ -375,6 +394,9 @@ impl Sender {
             self.send(frame);
             if let Policy::Rate(rate) = self.config.policy {
                 self.next_at = self.next_at.max(now) + size / rate;
+            }
+            if let Some(pacing) = &mut self.pacing {
+                pacing.on_sent(now, number);
             }
             if self.order.is_after_content() {
                 self.end_content(now);
@@ -440,12 +462,18 @@ impl Application for Sender {
     fn handle_timeout(&mut self, now: Now) {
         self.server.handle_timeout(now.monotonic);
         self.request_parity(now.monotonic);
+        if let Some(pacing) = &mut self.pacing {
+            pacing.handle_timeout(now.monotonic);
+        }
         self.provide(now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let provide = (self.pending() > 0).then_some(self.next_at);
-        self.server.poll_timeout().into_iter().chain(provide).min()
+        let may_send = self.pacing.as_ref().is_none_or(Pacing::may_send);
+        let provide = (self.pending() > 0 && may_send).then_some(self.next_at);
+        let pacing = self.pacing.as_ref().and_then(Pacing::poll_timeout);
+        let all = [self.server.poll_timeout(), provide, pacing];
+        all.into_iter().flatten().min()
     }
 
     fn poll_output(&mut self) -> Option<Output<SenderEvent>> {

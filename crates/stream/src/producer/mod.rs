@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use namecast_packet::{Data, Interest, Name, Nonce, Signer};
+use namecast_packet::{Data, DataBuilder, Interest, Name, Nonce, Signer};
 use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use crate::catalogue::{Catalogue, is_rung_name};
@@ -195,6 +195,11 @@ impl Producer {
         }
         self.objects.insert(data);
         Ok(())
+    }
+
+    /// Signs `data` with the key that signs all that is published.
+    pub fn sign(&self, data: DataBuilder) -> Data {
+        data.sign(&*self.signer)
     }
 
     /// Publishes one sample and answers the Interests that waited for it.

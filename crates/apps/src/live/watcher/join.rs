@@ -88,7 +88,7 @@ impl Watch {
         } else if self.catalogues.fetcher.has_requested(token) {
             self.catalogues.fetcher.end();
         } else {
-            return false;
+            return self.on_key_box_dropped(token);
         }
         true
     }
@@ -307,6 +307,7 @@ impl Watch {
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let before = self.streams.end();
+        self.unsealing.forget_held();
         self.gather();
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
         self.requests
@@ -428,6 +429,9 @@ impl Watch {
                 resets.extend(pulled.had_frame.then_some(kind));
                 self.meters.counters_mut().rejoins += 1;
             }
+        }
+        if !resets.is_empty() {
+            self.unsealing.forget_held();
         }
         for stream in resets {
             self.outbox.push(Watched::gap(stream));

@@ -6,6 +6,7 @@ mod join;
 mod output;
 mod owner;
 mod rungs;
+mod sealed;
 mod seek;
 mod stats;
 mod steering;
@@ -37,6 +38,7 @@ pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use catalogues::{Catalogues, Sessions};
 use join::Heard;
 use output::Outbox;
+use sealed::Unsealing;
 use stats::Meters;
 use stream::ConsumerFactory;
 use streams::Streams;
@@ -61,6 +63,7 @@ pub struct Watch {
     /// What requests packets to find out what the path carries.
     prober: ClientId,
     travel: seek::Travel,
+    unsealing: Unsealing,
     sessions: Sessions,
     proof: Proof,
     clock: ClockOffset,
@@ -91,6 +94,7 @@ impl Watch {
             streams: Streams::default(),
             resting: Vec::new(),
             travel: seek::Travel::new(config.from, clients.draw()),
+            unsealing: Unsealing::new(config.root.clone(), config.reader.clone(), clients.draw()),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, clients.draw().object(0)),
             prober,
@@ -278,6 +282,8 @@ impl Watch {
             self.on_certificate(now, data);
         } else if self.catalogues.fetcher.has_requested(token) {
             self.on_catalogue_segment(now, token, data);
+        } else if self.unsealing.has_requested(token) {
+            self.on_key_box(now, token, data);
         }
         // Else its consumer is gone: it shows something of the path.
         true
@@ -344,6 +350,7 @@ impl Watch {
             .poll_request()
             .or_else(|| self.catalogues.fetcher.poll_request())
             .or_else(|| self.travel.poll_request())
+            .or_else(|| self.unsealing.poll_request())
             .or_else(|| self.streams.poll_request())
         {
             self.requests.push_back(request);
@@ -429,8 +436,11 @@ impl Watch {
             let stream = self.streams.at(at).kind;
             while let Some((client, output)) = self.streams.at(at).poll_output() {
                 match output {
-                    consumer::Output::Discontinuity => self.outbox.push(Watched::gap(stream)),
-                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
+                    consumer::Output::Discontinuity => self.take_gap(stream),
+                    consumer::Output::Sample(sample) => {
+                        let origin = self.streams.at(at).origin(client);
+                        self.take_sample(now, stream, (sample, false), origin);
+                    }
                     consumer::Output::Request(Request::RoundTrip(..))
                         if !self.streams.counts_round_trips(client) => {}
                     consumer::Output::Request(request) => self.requests.push_back(request),

@@ -7,6 +7,7 @@ mod program;
 use std::path::Path;
 use std::process::Output;
 
+use namecast_net::Clock;
 use program::{Program, command, home, start_forwarder, until};
 use serde_json::{Value, json};
 
@@ -294,4 +295,96 @@ fn a_host_certifies_no_name_that_another_key_had() {
         members.contains("/calls/fox/eve") && members.contains("revoked"),
         "{members}"
     );
+}
+
+/// Playback of `name` by `home` from a time on, and its figures at the end.
+fn figures_of_past(home: &Path, watch: &str, from: u64) -> Value {
+    let line = format!("{watch} --from {from} --duration 10s");
+    let mut watcher = Program::start(home, &line);
+    let last = watcher.lines().last().unwrap();
+    assert_eq!(last["final"], json!(true));
+    last["stats"].clone()
+}
+
+/// Ann publishes for the members alone. Bob watches; Eve, a stranger, is told who can and how to become one. Carol is certified meanwhile and
+/// watches from then on, Bob is revoked and sees no more. Years later, with Ann gone, Bob watches in the archive what was sealed for him, and Carol,
+/// who came later, sees nothing of it.
+#[test]
+fn a_sealed_stream_is_opened_by_members_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, bob, carol, eve, keeper] =
+        ["host", "ann", "bob", "carol", "eve", "keeper"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    certify(&host, &ann, "/calls/fox/ann");
+    certify(&host, &bob, "/calls/fox/bob");
+    let _serving = Program::start(
+        &host,
+        &format!("trust serve {ROOM} --quiet --connect {face}"),
+    );
+    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
+    let mut publisher = Program::start(
+        &ann,
+        &format!("{publish} --stats stats --schema {ROOM} --connect {face}"),
+    );
+    let rules = format!("--schema {ROOM} --key {anchor} --connect {face}");
+    let _archive = Program::start(
+        &keeper,
+        &format!("archive /calls/fox/ann --quiet --store kept --stats stats {rules}"),
+    );
+    let watch = format!("watch /calls/fox/ann --no-audio --json {rules}");
+    let live = format!("{watch} --stats stats");
+    let sealed = |home: &Path, what: &str| {
+        let stats = program::newest_stats(&home.join("stats"))?;
+        stats["sealed"][what].as_u64()
+    };
+    let opens = |home: &Path, more_than: u64| {
+        until("opened samples", || {
+            sealed(home, "opened").filter(|opened| *opened > more_than)
+        })
+    };
+    let _watcher = Program::start(&bob, &live);
+    opens(&bob, 10);
+    let recorded = until("recorded samples", || {
+        let kept = program::newest_stats(&keeper.join("stats"))?;
+        (kept["samples"].as_u64()? > 100).then(|| Clock::new().wall().as_micros() / 1_000_000)
+    });
+
+    let said = refused(&eve, &watch);
+    for part in [
+        "is sealed for the members of /calls/fox",
+        "namecast trust request /calls/fox/YOUR-ID",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let file = refused(
+        &ann,
+        &format!("{publish} --schema request --connect {face}"),
+    );
+    assert!(file.contains("request"), "{file}");
+
+    certify(&host, &carol, "/calls/fox/carol");
+    let _carol = Program::start(&carol, &live);
+    opens(&carol, 10);
+    text(&host, "trust revoke /calls/fox/bob");
+    until("samples that Bob cannot open", || {
+        sealed(&bob, "not_a_reader").filter(|unopened| *unopened > 10)
+    });
+    let unopened = ["not_a_reader", "before_joining", "box_missing", "damaged"];
+    let unopened = || unopened.map(|why| sealed(&carol, why));
+    let (before, then) = (sealed(&carol, "opened").unwrap(), unopened());
+    opens(&carol, before + 10);
+    // Those from before the publisher knew her are all that she could not open.
+    assert_eq!(unopened(), then);
+    let changed = until("a change of keys", || sealed(&ann, "generations"));
+    assert_eq!(changed, 1);
+
+    publisher.kill();
+    let from = recorded - 2;
+    let stats = figures_of_past(&bob, &watch, from);
+    assert!(stats["sealed"]["opened"].as_u64() > Some(50), "{stats}");
+    let stats = figures_of_past(&carol, &watch, from);
+    assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
+    let not_for_her = stats["sealed"]["not_a_reader"].as_u64();
+    assert!(not_for_her > Some(50), "{stats}");
 }

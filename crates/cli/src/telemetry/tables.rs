@@ -217,6 +217,14 @@ const PUBLISHED: &[Metric] = &[
     (Counter, "wire_bytes", "wire_octets", "Bytes of their packets, parity included"),
     (Gauge, "cache_bytes", "cache_octets", "Memory that cached samples take"),
     (Counter, "malformed", "malformed", "Packets that broke the format"),
+    (Gauge, "readers", "sealed.readers", "Readers of what is sealed"),
+    (Counter, "samples_sealed", "sealed.samples", "Samples sealed"),
+    (Counter, "key_boxes", "sealed.boxes", "Key boxes published"),
+    (Counter, "key_changes", "sealed.generations", "Times that all keys of sealed samples were changed"),
+    (Counter, "reader_keys_refused", "sealed.bad_keys", "Readers whose X25519 key cannot be used"),
+    (Counter, "key_box_interests", "sealed.interests", "Interests for key boxes"),
+    (Counter, "key_box_interests_dropped", "sealed.refused reason=no_such_box", "Interests for key boxes dropped"),
+    (Counter, "key_box_interests_dropped", "sealed.dropped_full reason=full", ""),
     (Counter, "segments", "package.segments_published", "Segments of a package, at all bitrates"),
 ];
 
@@ -261,6 +269,13 @@ const WATCHED: &[Metric] = &[
     (Counter, "interests_timed_out", "interests_timed_out", "Interests whose timer ran out"),
     (Counter, "interests_nacked", "interests_nacked", "Interests that came back with a Nack"),
     (Gauge, "interests_pending", "interests_pending", "Interests not yet answered"),
+    (Counter, "samples_opened", "sealed.opened", "Sealed samples that were opened"),
+    (Counter, "samples_unopened", "sealed.not_a_reader reason=not_a_reader", "Sealed samples that were not opened"),
+    (Counter, "samples_unopened", "sealed.before_joining reason=before_joining", ""),
+    (Counter, "samples_unopened", "sealed.box_missing reason=box_missing", ""),
+    (Counter, "samples_unopened", "sealed.damaged reason=damaged", ""),
+    (Counter, "samples_unopened", "sealed.undecodable reason=undecodable", ""),
+    (Counter, "key_box_packets", "sealed.boxes", "Packets of key boxes received"),
     (Counter, "verification_failures", "verification_failures", "Packets whose signature or digest was wrong"),
     (Counter, "packets_unexpected", "packets_unexpected", "Packets malformed, or that nobody had requested"),
 ];

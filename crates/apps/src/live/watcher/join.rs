@@ -111,14 +111,14 @@ impl Watch {
                 // Damaged, forged, or the publisher has another key now.
                 self.meters.counters_mut().verification_failures += 1;
                 if self.streams.is_starved() && !self.authority.is_requesting() {
-                    self.ask_for_certificate(data);
+                    self.ask_for_certificate(now, data);
                 }
             } else if self.accept(&heard) {
                 self.act(now, &heard);
             }
         } else if !self.authority.is_holding() {
             // One at a time: the key decides about the first.
-            self.ask_for_certificate(data);
+            self.ask_for_certificate(now, data);
             if self.authority.is_requesting() {
                 self.act(now, &heard);
                 self.authority.hold(data.clone(), heard);
@@ -127,11 +127,14 @@ impl Watch {
         true
     }
 
-    fn ask_for_certificate(&mut self, data: &Data) {
+    fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
         let Some(name) = certificate_of(self.names.root(), data) else {
             self.meters.counters_mut().verification_failures += 1;
             return;
         };
+        if !self.authority.may_request(now, &name) {
+            return;
+        }
         self.outbox
             .event(Event::AskingForCertificate { name: name.clone() });
         self.authority.request(name);
@@ -154,7 +157,9 @@ impl Watch {
         }
         let Some(key) = key else {
             self.meters.counters_mut().verification_failures += 1;
-            if self.authority.trusted().is_none() {
+            if self.authority.trusted().is_some() {
+                self.authority.on_refused(now, data.name());
+            } else {
                 self.forget();
                 // No better signer will be there in a moment.
                 self.probes.rest(now);

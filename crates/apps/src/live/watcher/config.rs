@@ -53,8 +53,6 @@ pub struct WatcherConfig {
     pub control: Control,
     /// Weight of its pictures beside those of other watches over the same uplink.
     pub weight: Weight,
-    /// Outputs kept until they are polled; the oldest frames go first beyond it.
-    pub max_outputs: usize,
     /// Bounds and constants of each stream's consumer.
     pub consumer: consumer::Config,
 }
@@ -87,7 +85,6 @@ impl WatcherConfig {
             seed: 0,
             control: profile.control(),
             weight: Weight::ONE,
-            max_outputs: 4_096,
             consumer: profile.consumer(),
         }
     }

@@ -88,7 +88,9 @@ impl Watch {
         } else if self.catalogues.fetcher.has_requested(token) {
             self.catalogues.fetcher.end();
         } else {
-            return self.on_key_box_dropped(token);
+            let (was_box, event) = self.unsealing.on_dropped(token);
+            event.into_iter().for_each(|it| self.outbox.event(it));
+            return was_box;
         }
         true
     }

@@ -38,11 +38,13 @@ pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use catalogues::{Catalogues, Sessions};
 use join::Heard;
 use output::Outbox;
-use sealed::Unsealing;
+use sealed::{Held, Unsealing};
 use stats::Meters;
 use stream::ConsumerFactory;
 use streams::Streams;
 
+/// Outputs kept until they are polled; the oldest frames go first beyond it.
+const MAX_OUTPUTS: usize = 4_096;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
@@ -102,7 +104,7 @@ impl Watch {
             requests: VecDeque::from([Request::Weigh(prober, config.weight)]),
             clock: ClockOffset::default(),
             meters: Meters::default(),
-            outbox: Outbox::new(config.max_outputs),
+            outbox: Outbox::new(MAX_OUTPUTS),
             changed_at: None,
             config,
         }
@@ -436,10 +438,10 @@ impl Watch {
             let stream = self.streams.at(at).kind;
             while let Some((client, output)) = self.streams.at(at).poll_output() {
                 match output {
-                    consumer::Output::Discontinuity => self.take_gap(stream),
+                    consumer::Output::Discontinuity => self.take(now, Held::Gap(stream)),
                     consumer::Output::Sample(sample) => {
                         let origin = self.streams.at(at).origin(client);
-                        self.take_sample(now, stream, (sample, false), origin);
+                        self.take(now, Held::sample(stream, (sample, false), origin));
                     }
                     consumer::Output::Request(Request::RoundTrip(..))
                         if !self.streams.counts_round_trips(client) => {}

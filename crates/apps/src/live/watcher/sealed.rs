@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use core::time::Duration;
 
+use bytes::Bytes;
 use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::consumer::{Sample, SharedVerifier};
 use namecast_stream::path::{ClientId, Object, Request, Retry, Token};
@@ -51,9 +52,9 @@ pub(super) struct Origin {
     pub delegation: Option<Name>,
 }
 
-/// Something that waits for a key box.
+/// Something in decoding order, which may wait for a key box.
 #[derive(Debug)]
-enum Held {
+pub(super) enum Held {
     Sample {
         kind: StreamKind,
         sample: Box<Sample>,
@@ -64,11 +65,35 @@ enum Held {
 }
 
 impl Held {
+    /// A sample, and whether it is only decoded.
+    pub(super) fn sample(
+        kind: StreamKind,
+        (sample, decode_only): (Sample, bool),
+        origin: Origin,
+    ) -> Self {
+        Self::Sample {
+            kind,
+            sample: Box::new(sample),
+            decode_only,
+            origin,
+        }
+    }
+
     const fn kind(&self) -> StreamKind {
         match self {
             Self::Sample { kind, .. } | Self::Gap(kind) => *kind,
         }
     }
+}
+
+/// What became of a sealed sample.
+enum Opened {
+    /// It has this payload; `is_first`: some before it were reported as not opened.
+    Payload { payload: Bytes, is_first: bool },
+    /// Its key box is requested.
+    Missing,
+    /// It is not opened, or of no use.
+    Not(Option<Event>),
 }
 
 /// A packet of a box that is requested.
@@ -240,6 +265,67 @@ impl Unsealing {
         Some(Event::Unopened(why))
     }
 
+    /// Opens a sample.
+    fn open(&mut self, kind: StreamKind, of: (&Sample, &Seal), origin: &Origin) -> Opened {
+        let (sample, seal) = of;
+        let class = match sample.key {
+            true => SampleClass::Key,
+            false => SampleClass::Delta,
+        };
+        let sequence = origin.rung.builder().generic(class.word()).finish();
+        let place = (sample.sequence, seal);
+        let payload = match self.opener.open(&sequence, place, &sample.payload) {
+            Ok(payload) => payload,
+            Err(Unopened::MissingBox(_)) => {
+                self.fetch_missing(seal, origin.delegation.clone());
+                return Opened::Missing;
+            }
+            Err(why) => return Opened::Not(self.fail(kind, why)),
+        };
+        if !origin.is_past {
+            self.follow(seal);
+        }
+        if !sample.key && self.needs_key.contains(&kind) {
+            // The samples that it needs were not opened.
+            self.stats.undecodable += 1;
+            return Opened::Not(None);
+        }
+        self.stats.opened += 1;
+        Opened::Payload {
+            payload,
+            is_first: self.reported.take().is_some(),
+        }
+    }
+
+    /// Returns whether a stream begins again, with a key sample, behind samples that were not opened.
+    fn begins_again(&mut self, kind: StreamKind) -> bool {
+        let count = self.needs_key.len();
+        self.needs_key.retain(|it| *it != kind);
+        self.needs_key.len() < count
+    }
+
+    /// Does without a key box that did not come. Returns whether `token` requested one, and what to report.
+    pub(super) fn on_dropped(&mut self, token: Token) -> (bool, Option<Event>) {
+        if !self.has_requested(token) {
+            return (false, None);
+        }
+        if token == self.ahead_token() {
+            self.ahead = None;
+            return (true, None);
+        }
+        let Some(Fetching { name, .. }) = self.missing.take() else {
+            return (true, None);
+        };
+        let why = Unopened::MissingBox(name.under(&self.root));
+        let mut event = None;
+        for held in core::mem::take(&mut self.held) {
+            if let Held::Sample { kind, .. } = held {
+                event = event.or(self.fail(kind, why.clone()));
+            }
+        }
+        (true, event)
+    }
+
     /// Takes a packet of a box, which is verified. Returns whether samples may be opened by it; `None`: it is malformed.
     fn on_box(&mut self, token: Token, data: &Data) -> Option<bool> {
         let is_ahead = token == self.ahead_token();
@@ -275,43 +361,19 @@ impl Unsealing {
 }
 
 impl Watch {
-    /// Takes the next sample in decoding order. One that is sealed is opened, or held until its key box is here.
-    pub(super) fn take_sample(
-        &mut self,
-        now: Instant,
-        kind: StreamKind,
-        (sample, decode_only): (Sample, bool),
-        origin: Origin,
-    ) {
-        let Some(at) = self.streams.place(kind) else {
-            return;
+    /// Takes what is next in decoding order. A sample that is sealed is opened, or held until its key box is here.
+    pub(super) fn take(&mut self, now: Instant, held: Held) {
+        let held = match self.unsealing.is_holding(held.kind()) {
+            true => Some(held),
+            false => self.open(now, held),
         };
-        if sample.header.seal.is_none() {
-            return self.hand_out(now, at, sample, decode_only);
-        }
-        let held = Held::Sample {
-            kind,
-            sample: Box::new(sample),
-            decode_only,
-            origin,
-        };
-        if self.unsealing.is_holding(kind) {
-            self.unsealing.hold(held, false);
-        } else if let Some(held) = self.open(now, held) {
+        if let Some(held) = held {
             self.unsealing.hold(held, false);
         }
         self.requests.extend(self.unsealing.requests.drain(..));
     }
 
-    /// Takes a gap in decoding order, behind samples that are held.
-    pub(super) fn take_gap(&mut self, kind: StreamKind) {
-        match self.unsealing.is_holding(kind) {
-            true => self.unsealing.hold(Held::Gap(kind), false),
-            false => self.outbox.push(Watched::gap(kind)),
-        }
-    }
-
-    /// Opens and delivers. Returns what its key box is missing for.
+    /// Opens and delivers. Returns a sample whose key box is missing.
     fn open(&mut self, now: Instant, held: Held) -> Option<Held> {
         let Held::Sample {
             kind,
@@ -323,61 +385,37 @@ impl Watch {
             self.outbox.push(Watched::gap(held.kind()));
             return None;
         };
-        let (at, seal) = self.streams.place(kind).zip(sample.header.seal)?;
-        let class = match sample.key {
-            true => SampleClass::Key,
-            false => SampleClass::Delta,
-        };
-        let sequence = origin.rung.builder().generic(class.word()).finish();
-        let place = (sample.sequence, &seal);
-        let opened = self
-            .unsealing
-            .opener
-            .open(&sequence, place, &sample.payload);
-        match opened {
-            Ok(payload) => {
-                if !origin.is_past {
-                    self.unsealing.follow(&seal);
-                }
-                self.unsealing.stats.opened += 1;
-                if self.unsealing.reported.take().is_some() {
-                    self.outbox.event(Event::Opened);
-                }
-                let needs_key = &mut self.unsealing.needs_key;
-                if needs_key.contains(&kind) {
-                    if !sample.key {
-                        // The samples that it needs were not opened.
-                        self.unsealing.stats.undecodable += 1;
-                        return None;
+        let at = self.streams.place(kind)?;
+        if let Some(seal) = sample.header.seal {
+            match self.unsealing.open(kind, (&sample, &seal), &origin) {
+                Opened::Payload { payload, is_first } => {
+                    if is_first {
+                        self.outbox.event(Event::Opened);
                     }
-                    needs_key.retain(|it| *it != kind);
-                    if self.streams.at(at).had_frame {
+                    if self.unsealing.begins_again(kind) && self.streams.at(at).had_frame {
                         self.outbox.push(Watched::gap(kind));
                     }
+                    sample.payload = payload;
                 }
-                sample.payload = payload;
-                self.hand_out(now, at, *sample, decode_only);
-                None
-            }
-            Err(Unopened::MissingBox(_)) => {
-                let delegation = origin.delegation.clone();
-                self.unsealing.fetch_missing(&seal, delegation);
-                Some(Held::Sample {
-                    kind,
-                    sample,
-                    decode_only,
-                    origin,
-                })
-            }
-            Err(why) => {
-                let event = self.unsealing.fail(kind, why);
-                event.into_iter().for_each(|it| self.outbox.event(it));
-                None
+                Opened::Missing => {
+                    return Some(Held::Sample {
+                        kind,
+                        sample,
+                        decode_only,
+                        origin,
+                    });
+                }
+                Opened::Not(event) => {
+                    event.into_iter().for_each(|it| self.outbox.event(it));
+                    return None;
+                }
             }
         }
+        self.hand_out(now, at, *sample, decode_only);
+        None
     }
 
-    /// Takes a packet of a key box.
+    /// Takes a packet of a key box. Samples that waited for it are opened, in order, until one needs another box.
     pub(super) fn on_key_box(&mut self, now: Instant, token: Token, data: &Data) {
         let is_verified = |verifier: &SharedVerifier| data.verify(&**verifier).is_ok();
         if !self.authority.verifier().is_some_and(is_verified) {
@@ -388,43 +426,16 @@ impl Watch {
             }
             return;
         }
-        match self.unsealing.on_box(token, data) {
-            Some(true) => self.release(now),
-            Some(false) => {}
-            None => self.meters.counters_mut().malformed += 1,
-        }
-        self.requests.extend(self.unsealing.requests.drain(..));
-    }
-
-    /// Opens samples that waited, in order, until one needs another box.
-    fn release(&mut self, now: Instant) {
-        while let Some(held) = self.unsealing.held.pop_front() {
+        let may_open = self.unsealing.on_box(token, data);
+        self.meters.counters_mut().malformed += u64::from(may_open.is_none());
+        while may_open == Some(true)
+            && let Some(held) = self.unsealing.held.pop_front()
+        {
             if let Some(held) = self.open(now, held) {
-                return self.unsealing.hold(held, true);
+                self.unsealing.hold(held, true);
+                break;
             }
         }
-    }
-
-    /// Does without a key box that did not come. Returns whether `token` requested one.
-    pub(super) fn on_key_box_dropped(&mut self, token: Token) -> bool {
-        if !self.unsealing.has_requested(token) {
-            return false;
-        }
-        if token == self.unsealing.ahead_token() {
-            self.unsealing.ahead = None;
-            return true;
-        }
-        let Some(Fetching { name, .. }) = self.unsealing.missing.take() else {
-            return true;
-        };
-        let why = Unopened::MissingBox(name.under(self.names.root()));
-        for held in core::mem::take(&mut self.unsealing.held) {
-            let event = match held {
-                Held::Sample { kind, .. } => self.unsealing.fail(kind, why.clone()),
-                Held::Gap(_) => None,
-            };
-            event.into_iter().for_each(|it| self.outbox.event(it));
-        }
-        true
+        self.requests.extend(self.unsealing.requests.drain(..));
     }
 }

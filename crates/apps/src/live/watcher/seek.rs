@@ -15,7 +15,7 @@ use namecast_units::{Instant, Timestamp};
 use super::super::past::{self, Player, Wanted};
 use super::Watch;
 use super::output::{Event, Outbox, Watched};
-use super::sealed::Origin;
+use super::sealed::{Held, Origin};
 use super::stream;
 use super::streams::Streams;
 
@@ -418,9 +418,9 @@ impl Watch {
                     is_past: true,
                     delegation: delegation.cloned(),
                 };
-                self.take_sample(now, kind, (*sample, decode_only), origin);
+                self.take(now, Held::sample(kind, (*sample, decode_only), origin));
             }
-            past::Output::Discontinuity(stream) => self.take_gap(stream),
+            past::Output::Discontinuity(stream) => self.take(now, Held::Gap(stream)),
             past::Output::Playing(_) | past::Output::Nothing(_) => {}
         }
     }

@@ -11,12 +11,12 @@ use tokio::sync::watch;
 
 use crate::rules::Followed;
 
-/// Members who may open what is sealed now.
+/// The roster that a publisher knows, and the members who may open what it seals now.
 pub(crate) struct Readers {
     rosters: watch::Receiver<Arc<Roster>>,
     clock: Clock,
-    current: BTreeSet<[u8; 32]>,
-    _followed: Followed,
+    current: (BTreeSet<[u8; 32]>, u64),
+    followed: Followed,
 }
 
 impl Readers {
@@ -27,13 +27,13 @@ impl Readers {
         Self {
             rosters,
             clock,
-            current: BTreeSet::new(),
-            _followed: followed,
+            current: (BTreeSet::new(), 0),
+            followed,
         }
     }
 
-    /// Waits until the roster has other readers. Returns their X25519 keys.
-    pub(crate) async fn changed(&mut self) -> BTreeSet<[u8; 32]> {
+    /// Waits until there is another roster. Returns the X25519 keys of its readers, and its version.
+    pub(crate) async fn changed(&mut self) -> (BTreeSet<[u8; 32]>, u64) {
         loop {
             if self.rosters.changed().await.is_err() {
                 // Nothing follows the roster any more.
@@ -45,12 +45,14 @@ impl Readers {
         }
     }
 
-    /// Returns the readers if they are others than before, as certificates end.
-    pub(crate) fn renewed(&mut self) -> Option<BTreeSet<[u8; 32]>> {
+    /// Returns readers and version if they are others than before, as certificates end.
+    pub(crate) fn renewed(&mut self) -> Option<(BTreeSet<[u8; 32]>, u64)> {
         let readers = readers(&self.rosters.borrow_and_update(), self.clock.wall());
-        let is_new = readers != self.current;
-        self.current.clone_from(&readers);
-        is_new.then_some(readers)
+        let version = self.followed.chains.with(|it| it.roster_version());
+        let renewed = (readers, version);
+        let is_new = renewed != self.current;
+        self.current.clone_from(&renewed);
+        is_new.then_some(renewed)
     }
 }
 

@@ -294,6 +294,11 @@ impl Publisher {
         }
     }
 
+    /// Sets the version of the room's roster that metadata names from now on, so that readers notice if theirs is held back.
+    pub const fn set_roster_version(&mut self, version: Option<u64>) {
+        self.producer.set_roster_version(version);
+    }
+
     fn add_rung(
         &mut self,
         since: Timestamp,

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Context;
 use clap::{Args, ValueEnum};
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
-use namecast_net::{Announcing, Clock, Node, NodeConfig, RegistrationState};
+use namecast_net::{Announcing, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
@@ -18,7 +17,7 @@ use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
 use crate::readers::Readers;
-use crate::rules::{Certified, Rules};
+use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast publish`.
@@ -183,10 +182,9 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         takes_over: take_over,
     };
     let claiming = Claiming::new(&name, &keys, announce.when(), manner);
-    let mut readers = match sealed {
-        true => Some(readers(certified, node.clock())?),
-        false => None,
-    };
+    let followed = certified.and_then(|it| it.followed);
+    anyhow::ensure!(!sealed || followed.is_some(), NO_ROSTER);
+    let mut readers = followed.map(|followed| Readers::new(followed, node.clock()));
     let mut claimed = ClaimedName::begin(&node, uplink.face(), claiming).await?;
     let opening = Publishing::start(&node, &name, &media, &keys, manner);
     let mut publishing = tokio::select! {
@@ -207,11 +205,11 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
             },
             _ = tick.tick() => {
                 if let Some(renewed) = readers.as_mut().and_then(Readers::renewed) {
-                    publishing.set_readers(renewed).await;
+                    publishing.follow(renewed).await;
                 }
                 show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?;
             }
-            renewed = changed(&mut readers) => publishing.set_readers(renewed).await,
+            renewed = changed(&mut readers) => publishing.follow(renewed).await,
             (_, text) = uplink.changed() => progress.say_once(&text),
             state = claimed.changed() => match state {
                 Ok(state) => tell_registration(&state, &name, &stats, &mut progress),
@@ -229,15 +227,8 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The readers of what is sealed: the room's members.
-fn readers(certified: Option<Certified>, clock: Clock) -> anyhow::Result<Readers> {
-    let followed = certified.and_then(|it| it.followed);
-    let followed = followed.context(NO_ROSTER)?;
-    Ok(Readers::new(followed, clock))
-}
-
-/// Waits until there are other readers, if there are any.
-async fn changed(readers: &mut Option<Readers>) -> BTreeSet<[u8; 32]> {
+/// Waits until there is another roster, if there is one.
+async fn changed(readers: &mut Option<Readers>) -> (BTreeSet<[u8; 32]>, u64) {
     match readers {
         Some(readers) => readers.changed().await,
         None => core::future::pending().await,

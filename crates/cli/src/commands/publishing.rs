@@ -240,10 +240,11 @@ impl Publishing {
         Ok(())
     }
 
-    /// Lets the holders of these X25519 keys open what is sealed from now on, and nobody else soon.
-    pub(super) async fn set_readers(&self, readers: BTreeSet<[u8; 32]>) {
+    /// Goes by a roster of this version: the holders of these X25519 keys can open what is sealed from now on, and nobody else soon.
+    pub(super) async fn follow(&self, (readers, version): (BTreeSet<[u8; 32]>, u64)) {
         let set = move |publisher: &mut Publisher, now: Now| {
             publisher.set_readers(now.monotonic, &readers);
+            publisher.set_roster_version(Some(version));
         };
         // `None`: the node has stopped.
         let _ = self.handle.call(set).await;

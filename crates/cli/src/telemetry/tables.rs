@@ -275,6 +275,7 @@ const WATCHED: &[Metric] = &[
     (Counter, "samples_unopened", "sealed.box_missing reason=box_missing", ""),
     (Counter, "samples_unopened", "sealed.damaged reason=damaged", ""),
     (Counter, "samples_unopened", "sealed.undecodable reason=undecodable", ""),
+    (Counter, "rosters_held_back", "rosters_held_back", "Versions of the roster that the publisher has and that did not arrive"),
     (Counter, "key_box_packets", "sealed.boxes", "Packets of key boxes received"),
     (Counter, "verification_failures", "verification_failures", "Packets whose signature or digest was wrong"),
     (Counter, "packets_unexpected", "packets_unexpected", "Packets malformed, or that nobody had requested"),

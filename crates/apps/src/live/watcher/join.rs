@@ -18,7 +18,7 @@ use namecast_units::{Instant, Timestamp};
 use super::Watch;
 use super::output::{Event, RejoinReason, Watched};
 use super::stream::{self, LinedUp};
-use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
+use crate::discovery::{Judge, Probes, Progress, Trust, certificate_of, metadata, verifier};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
 /// playing the backlog.
@@ -208,6 +208,12 @@ impl Watch {
             self.meters.counters_mut().unexpected += 1;
             return false;
         };
+        if let Trust::Schema(chains) = &self.config.trust {
+            let known = chains.with(|chains| chains.roster_version());
+            let told = heard.metadata.roster_version;
+            let event = self.roster.on_told(at, known, told);
+            event.into_iter().for_each(|it| self.outbox.event(it));
+        }
         if let Some(sent) = heard.asked_at {
             self.sessions.on_clock(at, self.travel.heard(), served_at);
             self.proof.on_answer(sent, served_at);

@@ -5,6 +5,7 @@ mod config;
 mod join;
 mod output;
 mod owner;
+mod roster;
 mod rungs;
 mod sealed;
 mod seek;
@@ -38,6 +39,7 @@ pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use catalogues::{Catalogues, Sessions};
 use join::Heard;
 use output::Outbox;
+use roster::RosterWatch;
 use sealed::{Held, Unsealing};
 use stats::Meters;
 use stream::ConsumerFactory;
@@ -66,6 +68,7 @@ pub struct Watch {
     prober: ClientId,
     travel: seek::Travel,
     unsealing: Unsealing,
+    roster: RosterWatch,
     sessions: Sessions,
     proof: Proof,
     clock: ClockOffset,
@@ -97,6 +100,7 @@ impl Watch {
             resting: Vec::new(),
             travel: seek::Travel::new(config.from, clients.draw()),
             unsealing: Unsealing::new(config.root.clone(), config.reader.clone(), clients.draw()),
+            roster: RosterWatch::default(),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, clients.draw().object(0)),
             prober,

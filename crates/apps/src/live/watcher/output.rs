@@ -180,6 +180,13 @@ pub enum Event {
     Unopened(Unopened),
     /// Sealed samples are opened, after some were not.
     Opened,
+    /// The publisher has had a newer roster for 20 s or more than this reader receives.
+    RosterHeldBack {
+        /// Version that this reader has.
+        known: u64,
+        /// Version that the publisher has.
+        told: u64,
+    },
 }
 
 /// Why there is nothing to play of a time.
@@ -264,6 +271,10 @@ impl fmt::Display for Event {
             Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
             Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
             Self::Unopened(why) => write!(f, "the stream is sealed: {why}"),
+            Self::RosterHeldBack { known, told } => write!(
+                f,
+                "the publisher has version {told} of the roster, and only version {known} arrives here: a cache or relay holds newer ones back"
+            ),
             Self::Opened => f.write_str("sealed samples can be opened now"),
         }
     }

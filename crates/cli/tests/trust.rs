@@ -388,3 +388,103 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     let not_for_her = stats["sealed"]["not_a_reader"].as_u64();
     assert!(not_for_her > Some(50), "{stats}");
 }
+
+/// A link for one use lets one in, again and again with the same certificate, and nobody else. With another link nine join at once, and get nine names. Where
+/// the host knocks, somebody says yes first.
+#[test]
+fn a_link_lets_as_many_in_as_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
+    let mut serving = Program::start(&host, &serve);
+    let invite = |more: &str| {
+        let link = text(&host, &format!("trust invite {ROOM} {more}"));
+        let link = link.trim_end().to_owned();
+        assert!(
+            link.contains(&format!("#room=/calls/fox&key={anchor}&t=")),
+            "{link}"
+        );
+        link
+    };
+    let once = invite("--uses 1 --page https://example.org/");
+    let join = |link: &str, name: &str| format!("trust join {link} --name {name} --connect {face}");
+    let joined = text(&ann, &join(&once, "Ann"));
+    assert!(
+        joined.starts_with("/calls/fox/ann is certified until"),
+        "{joined}"
+    );
+    // The host starts again: it remembers who joined, and that the link was used.
+    serving.kill();
+    let mut serving = Program::start(&host, &serve);
+    assert_eq!(text(&ann, &join(&once, "Ann")), joined);
+    let said = refused(&eve, &join(&once, "Eve"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+    let wrong = format!("{}{}", &once[..once.len() - 8], "00000000");
+    let said = refused(&eve, &join(&wrong, "Eve"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+
+    let link = invite("--role guest");
+    let newcomers: Vec<_> = (0..9)
+        .map(|n| home(directory.path(), &format!("n{n}")))
+        .collect();
+    let joining: Vec<_> = newcomers
+        .iter()
+        .map(|home| {
+            let mut command = command(home, &join(&link, "Ann"));
+            command
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut names: Vec<_> = joining
+        .into_iter()
+        .map(|joining| {
+            let output = joining.wait_with_output().unwrap();
+            assert!(output.status.success());
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.split(' ').next().unwrap().to_owned()
+        })
+        .collect();
+    names.sort_unstable();
+    let expected = (2..=10).map(|n| format!("/calls/fox/ann-{n}"));
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    let members = printed(&host, "trust members --json");
+    let members: Vec<Value> = serde_json::from_slice(&members).unwrap();
+    let guests = members.iter().filter(|it| it["role"] == "guest");
+    assert_eq!((members.len(), guests.count()), (10, 9));
+    text(&host, "trust revoke /calls/fox/ann");
+    let said = refused(&ann, &join(&link, "Ann"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+
+    serving.kill();
+    let mut knocking = command(&host, &format!("{serve} --knock"));
+    let knocking = knocking.stderr(std::process::Stdio::piped());
+    let mut knocking = Program(
+        knocking
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let waiting = Program::start(&eve, &join(&link, "Eve"));
+    let said = std::io::BufReader::new(knocking.0.stderr.take().unwrap());
+    let knock = std::io::BufRead::lines(said)
+        .map_while(Result::ok)
+        .find(|line| line.contains("wants to join"))
+        .unwrap();
+    let (_, key) = knock.split_once("admit ").unwrap();
+    let key = &key[..16];
+    assert!(knock.contains("'Eve' with the key"), "{knock}");
+    text(&host, &format!("trust admit {key}"));
+    let mut waiting = waiting;
+    let mut joined = String::new();
+    std::io::Read::read_to_string(&mut waiting.0.stdout.take().unwrap(), &mut joined).unwrap();
+    assert!(
+        joined.starts_with("/calls/fox/eve is certified until"),
+        "{joined}"
+    );
+}

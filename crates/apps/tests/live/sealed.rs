@@ -276,3 +276,45 @@ fn a_shared_stream_is_not_sealed() {
     let refused = publisher.unwrap().sealed([1; 32], &public(&[1]));
     assert!(matches!(refused, Err(SetupError::SealedAndShared)));
 }
+
+/// Sealing adds the tag of 16 octets and the element Seal of 9, while generations are below 256: 25 octets a sample.
+#[test]
+fn a_sealed_sample_is_25_octets_longer() {
+    let sizes = |readers: Option<BTreeSet<[u8; 32]>>| {
+        let mut world = World::new(Show {
+            audio: true,
+            ..Show::default()
+        });
+        world.readers = readers;
+        world.start_publisher(7);
+        world.captured = Some(Vec::new());
+        join(&mut world, &[1]);
+        world.run_until(at(1_000));
+        let captured = world.captured.take().unwrap();
+        let sound = captured.into_iter().filter(|data| {
+            let id = RungNames::of_segment(data.name()).map(|(_, id)| id);
+            id.is_some_and(|id| id.is_lead()) && data.name().to_string().contains("/audio/")
+        });
+        let sizes = sound.map(|it| {
+            // The Interest that waited longest is not the same for both.
+            let asked = Lead::decode(&it).unwrap().header().asked;
+            (it.name().to_string(), (asked.is_some(), it.wire().len()))
+        });
+        sizes.collect::<std::collections::BTreeMap<_, _>>()
+    };
+    let (open, sealed) = (sizes(None), sizes(Some(public(&[1]))));
+    let both = open
+        .iter()
+        .filter_map(|(name, open)| Some((open, sealed.get(name)?)));
+    let same = both.filter(|(open, sealed)| open.0 == sealed.0);
+    let added: Vec<_> = same
+        .map(|(open, sealed)| sealed.1.abs_diff(open.1))
+        .collect();
+    assert!(added.len() > 20, "{}", added.len());
+    let (least, most) = (added.iter().min().unwrap(), added.iter().max().unwrap());
+    // An age of the Interest that needs another number of octets: three at most.
+    assert!(
+        (22..=28).contains(least) && (25..=28).contains(most),
+        "{added:?}"
+    );
+}

@@ -10,6 +10,7 @@ use namecast_stream::{Profile, StreamKind, consumer};
 use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::Trust;
+use crate::trust::ExchangeSecret;
 
 /// How to watch one root. [`WatcherConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct WatcherConfig {
     pub wall_at_zero: Timestamp,
     /// Whose signature counts.
     pub trust: Trust,
+    /// X25519 secrets of this reader, by which sealed samples are opened; empty: none are.
+    pub reader: Vec<ExchangeSecret>,
     /// Whether to find out since when the past is kept, for a front-end that offers to go there: one Interest in 10 s.
     pub asks_since: bool,
     /// Time of capture to begin with, by the publisher's clock; `None`: live.
@@ -50,8 +53,6 @@ pub struct WatcherConfig {
     pub control: Control,
     /// Weight of its pictures beside those of other watches over the same uplink.
     pub weight: Weight,
-    /// Outputs kept until they are polled; the oldest frames go first beyond it.
-    pub max_outputs: usize,
     /// Bounds and constants of each stream's consumer.
     pub consumer: consumer::Config,
 }
@@ -78,12 +79,12 @@ impl WatcherConfig {
             audio_lead: profile.decode_lead(),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
+            reader: Vec::new(),
             asks_since: false,
             from: None,
             seed: 0,
             control: profile.control(),
             weight: Weight::ONE,
-            max_outputs: 4_096,
             consumer: profile.consumer(),
         }
     }

@@ -191,8 +191,10 @@ const texts: Texts = {
   "This browser cannot share a screen. Choose the camera, or open this link on a computer.":
     "Dieser Browser kann keinen Bildschirm teilen. Wählen Sie die Kamera, oder öffnen Sie diesen Link auf einem Computer.",
   "This page cannot go live: {cause}": "Diese Seite kann nicht live gehen: {cause}",
+  Title: "Titel",
   "To those who watch": "An die Zuschauer",
   Viewers: "Zuschauer",
+  "What people see in lists and links": "Steht in Listen und Links",
   "What is sent": "Was gesendet wird",
   "What to send": "Was zu senden ist",
   "Which camera": "Welche Kamera",

@@ -33,7 +33,8 @@ pub struct WatcherConfig {
     pub target: Duration,
     /// The target goes by the path instead, as soon as that is known.
     pub adaptive_target: Option<AdaptiveTarget>,
-    /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target.
+    /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target, or all of it
+    /// but 140 ms.
     pub decode_lead: Duration,
     /// The same for audio: its device takes sound ahead of the time at which it is heard.
     pub audio_lead: Duration,
@@ -90,6 +91,9 @@ impl WatcherConfig {
     }
 }
 
+/// Part of a large target that is left for frames to arrive, whatever the decoder wants.
+const MIN_WAIT: Duration = Duration::from_millis(140);
+
 /// How late a sample may come that is recorded, and transmissions of one Interest in that time.
 const RECORDED_LATE: Duration = Duration::from_secs(2);
 const RECORDED_ATTEMPTS: u32 = 8;
@@ -125,7 +129,10 @@ impl WatcherConfig {
             StreamKind::Data => self.target,
             // Half of a small target is left for the rung that playback changes over to: its frames are larger, so they
             // are complete later than those of the old rung, which would otherwise be delivered first for ever.
-            StreamKind::Video | StreamKind::Other => self.decode_lead.min(self.target / 2),
+            StreamKind::Video | StreamKind::Other => {
+                let most = self.target.saturating_sub(MIN_WAIT).max(self.target / 2);
+                self.decode_lead.min(most)
+            }
         }
     }
 }
@@ -153,5 +160,26 @@ impl From<&str> for RungChoice {
             "lowest" => Self::Lowest,
             label => Self::Label(label.to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 400 ms a decoder that wants 300 gets all but 140; of 100 and of 40 it gets half, and one that wants 40 gets them if it can.
+    #[test]
+    fn frames_have_time_to_arrive_whatever_the_decoder_wants() {
+        let lead = |target, wanted| {
+            let config = WatcherConfig {
+                target: Duration::from_millis(target),
+                decode_lead: Duration::from_millis(wanted),
+                ..WatcherConfig::new(Name::root())
+            };
+            config.lead(StreamKind::Video).as_millis()
+        };
+        assert_eq!([lead(400, 300), lead(400, 200)], [260, 200]);
+        assert_eq!([lead(100, 300), lead(100, 40)], [50, 40]);
+        assert_eq!([lead(40, 300), lead(40, 40)], [20, 20]);
     }
 }

@@ -151,6 +151,12 @@ impl Watch {
         self.changed_at = Some(now);
     }
 
+    /// Sets how long before they are shown frames of video are delivered from now on.
+    pub fn set_decode_lead(&mut self, now: Instant, lead: Duration) {
+        self.config.decode_lead = lead;
+        self.changed_at = Some(now);
+    }
+
     /// Sets the weight of its pictures beside those of other watches over the same uplink. Where there is not room for all, those of
     /// heavier watches leave first, and each chooses its bitrate by a part of the room according to its weight.
     pub fn set_weight(&mut self, now: Instant, weight: Weight) {

@@ -100,12 +100,23 @@ function difference(some, others) {
   return Math.max(...some.flatMap((patch, index) => patch.map((value, channel) => Math.abs(value - others[index][channel]))));
 }
 
+/** How pictures are shown: on a canvas, or in a `<video>`, decoded by the player or as segments. */
+const PATHS = {
+  canvas: { query: "?screen=canvas", shows: "canvas" },
+  decoded: { query: "", shows: "video of MediaStream" },
+  segments: { query: "?target=400", shows: "video of MediaSourceHandle" },
+};
+
 /** The patches as the page shows them. */
-async function shownPatches(url, screen) {
-  const player = await openPage(browser, `${url}?screen=${screen}`);
+async function shownPatches(url, { query, shows }) {
+  const player = await openPage(browser, `${url}${query}`);
   try {
     await player.untilStats("a picture", ({ video }) => video.shown > 20);
-    assert.equal(await player.page.evaluate(() => globalThis.screenOf().element.localName), screen === "canvas" ? "canvas" : "video");
+    const element = await player.page.evaluate(() => {
+      const { localName, srcObject } = globalThis.screenOf().element;
+      return srcObject ? `${localName} of ${srcObject.constructor.name}` : localName;
+    });
+    assert.equal(element, shows);
     return await patchesAt(player.page, await player.page.evaluate(() => globalThis.screenOf().element.getBoundingClientRect().toJSON()));
   } finally {
     await player.close();
@@ -120,8 +131,8 @@ describe("the colours of the source", () => {
       const input = ["--encoded", film, "--loop", "--no-audio"];
       const server = await startServer(binary, ["demo", ...input], home.directory);
       try {
-        for (const screen of ["video", "canvas"]) {
-          const shown = await shownPatches(server.url, screen);
+        for (const [screen, shownBy] of Object.entries(PATHS)) {
+          const shown = await shownPatches(server.url, shownBy);
           assert.ok(difference(shown, PATCHES) <= way.most, `${screen}: ${JSON.stringify(shown)} instead of ${JSON.stringify(PATCHES)}`);
           assert.ok(difference(shown, own) <= MAX_DIFFERENCE, `${screen}: ${JSON.stringify(shown)}, the browser's own player ${JSON.stringify(own)}`);
         }

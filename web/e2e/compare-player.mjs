@@ -1,17 +1,18 @@
 // Compares the page's player with hls.js in one run: both play what one publisher sends, from one node, in turns.
 //
-//   scripts/compare-player [--turns 3] [--seconds 15] [--loops N] [--late MS] [--sound] [--players hls,ours,canvas] [--json FILE]
+//   scripts/compare-player --help
 //
 // Ratios within a run count: other work on the machine is in all figures alike.
 
 import { execFile, spawn } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import path from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { startBrowser } from "./lib/browser.mjs";
 import { startNode } from "./lib/embedding.mjs";
 import { lateDecoder, watchPictures, watchSound } from "./lib/player-probes.mjs";
 import { processorTimes, proportionalMemory, spent } from "./lib/process-tree.mjs";
+import { profile, report, threadTimes } from "./lib/profile.mjs";
 import { findBinary, makeHome } from "./lib/processes.mjs";
 
 const HLS = path.resolve(import.meta.dirname, "../node_modules/hls.js/dist/hls.min.js");
@@ -20,6 +21,9 @@ const START = 60_000;
 const SETTLE = 5_000;
 /** A gap between two pictures that people notice, in milliseconds. */
 const FREEZE = 200;
+/** Length of a profile, in milliseconds, and the least share of a core with which a thread is printed. */
+const PROFILE = 5_000;
+const THREAD_SHARE = 0.005;
 /** Place of the page's player in a window of 1280 × 900: scaling a picture costs more than decoding it, so hls.js gets the same one. */
 const PLACE = "position: fixed; left: 24px; top: 64px; width: 1232px; height: 693px; background: #050807";
 /** Length of the film, in seconds, which is published over and over. */
@@ -28,12 +32,15 @@ const FILM = 20;
 const USAGE = `scripts/compare-player [options]
   --turns N          turns of each player; medians are printed (3)
   --seconds S        length of a turn (15)
-  --players LIST     of hls, ours, canvas: ours drawing on a canvas (hls,ours)
+  --players LIST     of hls, ours, smooth: ours with that latency, canvas: ours drawing on one (hls,ours)
   --loops N          endless loops beside (0)
   --late MS          a video decoder that gives each picture this much later, for ours only (0)
   --sound            with sound; share of silence is measured of ours
   --size WxH --fps N --rate KBIT   of the film (1280x720, 30, 3000)
-  --json FILE        writes all turns`;
+  --json FILE        writes all turns
+  --profile DIR      after each turn profiles page and worker for 5 s, prints where the time goes by thread and function, and writes
+                     files for the developer tools; with names if the page was built by
+                     CARGO_PROFILE_WASM_STRIP=none NAMECAST_NAMES=1 cargo xtask web`;
 
 const { values: options } = parseArgs({
   options: {
@@ -47,6 +54,7 @@ const { values: options } = parseArgs({
     fps: { type: "string", default: "30" },
     rate: { type: "string", default: "3000" },
     json: { type: "string" },
+    profile: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -92,7 +100,7 @@ async function openHls(page, node) {
 
 /** Opens the page, which plays by itself. */
 async function openOurs(page, node, more) {
-  await page.goto(`${node.url}?name=/show&target=100${more}`);
+  await page.goto(`${node.url}?name=/show&${more}`);
   await page.waitForFunction(() => globalThis.namecast?.stats()?.video.shown > 30, undefined, { timeout: START });
   if (options.sound) {
     await page.evaluate(() => (document.getElementById("player").muted = false));
@@ -102,8 +110,9 @@ async function openOurs(page, node, more) {
 
 const OPEN = {
   hls: openHls,
-  ours: (page, node) => openOurs(page, node, ""),
-  canvas: (page, node) => openOurs(page, node, "&screen=canvas"),
+  ours: (page, node) => openOurs(page, node, "target=100"),
+  smooth: (page, node) => openOurs(page, node, "target=400"),
+  canvas: (page, node) => openOurs(page, node, "target=100&screen=canvas"),
 };
 
 /** Plays once, in a browser of its own. */
@@ -122,11 +131,15 @@ async function turn(player, node) {
     }
     await wait(SETTLE);
     await page.evaluate(watchPictures);
-    const [before, begun] = [await processorTimes(browser.pid), performance.now()];
+    const [threads, before, begun] = [await threadTimes(browser.pid), await processorTimes(browser.pid), performance.now()];
     await wait(Number(options.seconds) * 1_000);
     const after = await processorTimes(browser.pid);
     const seconds = (performance.now() - begun) / 1_000;
     const { pictures, silence, stats } = await page.evaluate(() => ({ pictures: globalThis.pictures, silence: globalThis.silence?.share() ?? null, stats: globalThis.namecast?.stats() ?? null }));
+    if (options.profile !== undefined) {
+      printThreads(player, threads, await threadTimes(browser.pid), seconds);
+      await report(await profile(page, PROFILE), options.profile, player);
+    }
     const gaps = pictures.slice(1).map((at, index) => at - pictures[index]);
     return {
       player,
@@ -142,6 +155,15 @@ async function turn(player, node) {
   } finally {
     await browser.close();
     await home.remove();
+  }
+}
+
+/** Prints the shares of a core that threads of the browser took. */
+function printThreads(player, before, after, seconds) {
+  const shares = [...after].map(([name, time]) => [name, (time - (before.get(name) ?? 0)) / seconds]);
+  console.log(`\n${player}: threads, share of a core`);
+  for (const [name, share] of shares.filter(([, share]) => share >= THREAD_SHARE).sort(([, one], [, other]) => other - one)) {
+    console.log(`${share.toFixed(3).padStart(7)}  ${name}`);
   }
 }
 
@@ -161,6 +183,9 @@ function print(cells) {
 }
 
 async function main() {
+  if (options.profile !== undefined) {
+    await mkdir(options.profile, { recursive: true });
+  }
   const home = await makeHome();
   const node = await startNode(await findBinary(), home.directory, undefined, ["--encoded", await encodeFilm(home), "--loop"]);
   const loops = Array.from({ length: Number(options.loops) }, () => spawn("sh", ["-c", "while :; do :; done"], { stdio: "ignore" }));

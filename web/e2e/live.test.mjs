@@ -55,6 +55,7 @@ const at = (url, link) => link.replace(server.url, url);
 describe("a tab that is live", () => {
   test("is played by another tab and by the command, and goes on after it was loaded anew", async () => {
     const live = await openLive(browser, links["/cam"]);
+    await live.page.fill("#title", " The harbour ");
     const link = await live.goLive();
     assert.match(link, /\?name=\/cam&key=[0-9a-f]{64}$/);
     const key = /key=(\w+)/.exec(link)[1];
@@ -64,6 +65,7 @@ describe("a tab that is live", () => {
     const player = await openPage(browser, link);
     try {
       await player.untilStats("60 frames", ({ video }) => video.shown >= 60);
+      assert.equal(await player.page.title(), "The harbour · Namecast");
       assert.ok(await live.page.evaluate(() => document.hidden), "the tab that is live is seen");
       // On this machine everybody may go live, and is told so.
       assert.equal(await player.page.waitForSelector("#go-live:not([hidden])").then((link) => link.getAttribute("href")), "./live.html");

@@ -79,6 +79,8 @@ class Page {
   #name = "";
   #view: View = "watch";
   #hasInstruments = false;
+  /** Instruments are written once, in the language of the reader. */
+  #translated: Promise<void> = Promise.resolve();
 
   constructor() {
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
@@ -93,7 +95,7 @@ class Page {
     if (lang !== null) {
       this.#player.lang = lang;
     }
-    void translatePage();
+    this.#translated = translatePage();
     void this.#begin();
     // What a browser lacks is known before anybody listens.
     this.#showState();
@@ -244,7 +246,7 @@ class Page {
     if (!this.#hasInstruments) {
       return;
     }
-    const { Inspect } = await import("./page/inspect.ts");
+    const [{ Inspect }] = await Promise.all([import("./page/inspect.ts"), this.#translated]);
     this.#inspect ??= new Inspect(this.#player);
     const { summary } = this.#player;
     if (summary !== undefined) {

@@ -109,3 +109,14 @@ test("few samples move nothing", () => {
   target.push("video", 20, 900);
   expect(target.update(21)).toBe(800 + reserve);
 });
+
+test("another path needs another target: what the one before needed is forgotten", () => {
+  const target = new PlayoutTarget(100);
+  play(target, 0, 3, () => 60);
+  play(target, 3_000, 3, () => 450);
+  expect(target.current).toBe(450 + reserve);
+  expect(target.reset(6_000)).toBe(100 - 450 - reserve);
+  expect(target.current).toBe(100);
+  // The first second of the other path does not count either.
+  expect(target.push("video", 6_500, 900)).toBe(false);
+});

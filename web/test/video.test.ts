@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { Presented } from "../src/worker/presented.ts";
 import type { FrameRecord } from "../src/worker/records.ts";
 import { Video } from "../src/worker/video.ts";
 
@@ -83,7 +84,7 @@ afterEach(() => {
 
 function video(): Video {
   const screen = { show: () => undefined, clear: () => undefined };
-  return new Video(screen, true, {
+  return new Video(screen, true, new Presented(() => 0), {
     rung: (name) => ({
       name,
       codec_string: "vp8",

@@ -24,6 +24,7 @@ mod network_namespace;
 mod page_server;
 mod places;
 pub mod push;
+mod readers;
 mod rooms;
 mod rules;
 mod telemetry;

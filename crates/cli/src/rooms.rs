@@ -3,6 +3,7 @@
 //! One file for each, as JSON, in `namecast/rooms` in the user's data directory. Whoever changes it holds a lock, reads it again, and puts a
 //! whole new file in its place.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,12 +11,13 @@ use std::time::SystemTime;
 
 use anyhow::{Context, bail, ensure};
 use bytes::Bytes;
+use namecast_apps::room::{InvitationSecret, Join};
 use namecast_apps::trust::schema::{Limits, Schema};
 use namecast_apps::trust::{EXCHANGE_KEY, Member, Revocation, Roster};
 use namecast_archive::sync_directory;
 use namecast_net::make_private_directory;
 use namecast_packet::{Certificate, Data, Name, hex_decode};
-use namecast_units::Timestamp;
+use namecast_units::{Duration, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -28,6 +30,8 @@ const FORMAT: &str = "namecast room, version 1";
 const MAX_FILE_SIZE: u64 = 16 << 20;
 /// Members, and revocations, that a room may have.
 const MAX_MEMBERS: usize = 10_000;
+/// Invitations, and newcomers to whom somebody said yes, that a room may have.
+const MAX_INVITATIONS: usize = 256;
 
 /// A root with its schema, members and revocations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +46,54 @@ pub(crate) struct Room {
     pub roster_version: u64,
     members: Vec<MemberEntry>,
     revocations: Vec<RevocationEntry>,
+    #[serde(default)]
+    invitations: Vec<InvitationEntry>,
+    /// Beginnings of the digests of newcomers' keys, to whom somebody said yes.
+    #[serde(default)]
+    admitted: Vec<String>,
+}
+
+/// An invitation.
+#[derive(Clone, Debug)]
+pub(crate) struct Invitation {
+    /// Digest of the token.
+    pub secret: InvitationSecret,
+    /// Role of those who join.
+    pub role: String,
+    /// How many may join; `None`: any number.
+    pub uses: Option<u32>,
+    /// When it ends.
+    pub until: Timestamp,
+    /// How long certificates are valid.
+    pub valid: Duration,
+}
+
+/// An invitation, as the file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct InvitationEntry {
+    /// SHA-256 digest of the token, in hexadecimal.
+    secret: String,
+    role: String,
+    /// Left; `None`: any number.
+    uses: Option<u32>,
+    /// Microseconds since 1970.
+    until: u64,
+    /// Seconds for which certificates are valid.
+    valid: u64,
+}
+
+/// What became of a request to join.
+#[derive(Clone, Debug)]
+pub(crate) enum Joined {
+    /// The newcomer has this certificate; `is_new`: since now.
+    Member {
+        /// The certificate.
+        certificate: Box<Certificate>,
+        /// Whether it was issued for this request.
+        is_new: bool,
+    },
+    /// The newcomer is refused, for this reason.
+    Refused(&'static str),
 }
 
 /// A member, as the file has it.
@@ -99,6 +151,8 @@ impl Room {
             roster_version: 1,
             members: Vec::new(),
             revocations: Vec::new(),
+            invitations: Vec::new(),
+            admitted: Vec::new(),
         }
     }
 
@@ -187,6 +241,117 @@ impl Room {
         Ok(())
     }
 
+    /// Adds an invitation. Those that ended before `now` are removed.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(crate) fn invite(&mut self, now: Timestamp, invitation: &Invitation) -> anyhow::Result<()> {
+        self.invitations.retain(|it| it.until > now.as_micros());
+        ensure!(
+            self.invitations.len() < MAX_INVITATIONS,
+            "{} has {MAX_INVITATIONS} links that work, and takes no more",
+            self.root
+        );
+        self.invitations.push(InvitationEntry {
+            secret: hex(invitation.secret.octets()),
+            role: invitation.role.clone(),
+            uses: invitation.uses,
+            until: invitation.until.as_micros(),
+            valid: invitation.valid.as_secs(),
+        });
+        Ok(())
+    }
+
+    /// Returns the secrets of invitations. Those that were used up are among them: who joined with them may ask again.
+    pub(crate) fn secrets(&self) -> Vec<InvitationSecret> {
+        let secrets = self.invitations.iter().filter_map(InvitationEntry::secret);
+        secrets.collect()
+    }
+
+    /// Lets the newcomer in whose key has a digest that begins so.
+    ///
+    /// # Errors
+    /// If too many are admitted who did not join.
+    pub(crate) fn admit(&mut self, digest: &str) -> anyhow::Result<()> {
+        ensure!(
+            self.admitted.len() < MAX_INVITATIONS,
+            "{MAX_INVITATIONS} newcomers to {} were admitted and did not join",
+            self.root
+        );
+        self.admitted.push(digest.to_ascii_lowercase());
+        Ok(())
+    }
+
+    /// Returns whether somebody said yes to the newcomer with this key.
+    pub(crate) fn has_admitted(&self, digest: &[u8; 32]) -> bool {
+        let digest = hex(digest);
+        self.admitted.iter().any(|it| digest.starts_with(it))
+    }
+
+    /// Returns whether the key with this digest is a member's.
+    pub(crate) fn has_member(&self, digest: &[u8; 32]) -> anyhow::Result<bool> {
+        let roster = self.roster()?;
+        Ok(roster.members.iter().any(|it| it.key_digest == *digest))
+    }
+
+    /// Makes a member of a newcomer whose request is verified, by a certificate that `issue` makes for a name, a role's terms and now. Who is a
+    /// member already has the same certificate again.
+    ///
+    /// # Errors
+    /// If the certificate cannot be issued, or there is no room.
+    pub(crate) fn join(
+        &mut self,
+        now: Timestamp,
+        join: &Join,
+        issue: impl FnOnce(&Self, &Name, Duration) -> anyhow::Result<Certificate>,
+    ) -> anyhow::Result<Joined> {
+        let digest = join.key.digest();
+        let roster = self.roster()?;
+        if roster.revoked().contains_key(&digest) {
+            return Ok(Joined::Refused("its key was revoked"));
+        }
+        let mut known = roster.members.iter();
+        if let Some(at) = known.position(|it| it.key_digest == digest && it.until > now) {
+            let certificate = Box::new(self.members()?.swap_remove(at).certificate);
+            return Ok(Joined::Member {
+                certificate,
+                is_new: false,
+            });
+        }
+        let mut invitations = self.invitations.iter();
+        let is_meant =
+            |it: &InvitationEntry| it.secret().is_some_and(|it| it.id() == join.invitation);
+        let Some(at) = invitations.position(is_meant) else {
+            return Ok(Joined::Refused("there is no such link"));
+        };
+        let terms = self.invitations[at].clone();
+        if terms.until <= now.as_micros() {
+            return Ok(Joined::Refused("the link has ended"));
+        }
+        if terms.uses == Some(0) {
+            return Ok(Joined::Refused("the link was used"));
+        }
+        let root: Name = self.root.parse()?;
+        let identity = root
+            .builder()
+            .generic(&free_id(&roster, &root, &join.label));
+        let identity = identity.finish();
+        let certificate = issue(self, &identity, Duration::from_secs(terms.valid))?;
+        self.add(&Certified {
+            certificate: certificate.clone(),
+            role: terms.role,
+            label: join.label.clone(),
+        })?;
+        let uses = &mut self.invitations[at].uses;
+        *uses = uses.map(|left| left - 1);
+        let digest = hex(&digest);
+        self.admitted.retain(|it| !digest.starts_with(it));
+        Ok(Joined::Member {
+            certificate: Box::new(certificate),
+            is_new: true,
+        })
+    }
+
     /// Revokes the keys of members that `is_meant` returns true for, at `now`, and makes a new version of the roster. Returns their
     /// certificates' names.
     pub(crate) fn revoke(
@@ -217,6 +382,39 @@ impl Room {
         }
         Ok(revoked)
     }
+}
+
+impl InvitationEntry {
+    fn secret(&self) -> Option<InvitationSecret> {
+        let octets = hex_decode(&self.secret)?;
+        octets.try_into().ok().map(InvitationSecret::from_octets)
+    }
+}
+
+/// Longest part of a label in a member's name.
+const MAX_ID: usize = 24;
+
+/// A name below `root` for a newcomer with this label that no key has or had: letters, digits and `-`, and never `KEY`.
+fn free_id(roster: &Roster, root: &Name, label: &str) -> String {
+    let words = label.split(|it: char| !it.is_ascii_alphanumeric());
+    let words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
+    let mut id = words.join("-").to_ascii_lowercase();
+    id.truncate(MAX_ID);
+    let id = id.trim_end_matches('-');
+    let base = match id {
+        "" => "member",
+        id => id,
+    };
+    let members = roster.members.iter().map(Member::identity);
+    let gone = roster.revocations.iter();
+    let gone = gone.map(|it| {
+        it.certificate
+            .prefix(it.certificate.len().saturating_sub(4))
+    });
+    let taken: BTreeSet<Name> = members.chain(gone).map(|it| it.detached()).collect();
+    let ids = core::iter::once(base.to_owned()).chain((2..).map(|n: u64| format!("{base}-{n}")));
+    let mut free = ids.filter(|id| !taken.contains(&root.builder().generic(id).finish()));
+    free.next().expect("there are more numbers than members")
 }
 
 /// The rooms of this machine's user.
@@ -363,4 +561,47 @@ fn write(path: &Path, room: &Room) -> anyhow::Result<()> {
     draft.persist(path)?;
     sync_directory(directory)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_apps::trust::Revocation;
+
+    use super::*;
+
+    /// Names of newcomers are made of letters and digits, and belong to one key for ever.
+    #[test]
+    fn newcomers_get_names_that_nobody_had() {
+        let root: Name = "/calls/fox".parse().unwrap();
+        let certificate = |id: &str| format!("/calls/fox/{id}/KEY/1/fox/v=1").parse().unwrap();
+        let member = |id: &str| Member {
+            certificate: certificate(id),
+            key_digest: [1; 32],
+            until: Timestamp::default(),
+            role: "member".to_owned(),
+            exchange_key: None,
+            label: String::new(),
+        };
+        let roster = Roster {
+            members: vec![member("ann"), member("member")],
+            revocations: vec![Revocation {
+                key_digest: [2; 32],
+                since: Timestamp::default(),
+                certificate: certificate("ann-2"),
+            }],
+        };
+        for (label, id) in [
+            ("Bob", "bob"),
+            ("Ann", "ann-3"),
+            ("  Dr. Zo\u{eb} O'Neil ", "dr-zo-o-neil"),
+            ("\u{1F98A}", "member-2"),
+            ("KEY", "key"),
+            (
+                "a very long name that goes on and on",
+                "a-very-long-name-that-go",
+            ),
+        ] {
+            assert_eq!(free_id(&roster, &root, label), id, "{label}");
+        }
+    }
 }

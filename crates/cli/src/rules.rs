@@ -9,12 +9,12 @@ use namecast_apps::live::watcher::Pin;
 use namecast_apps::object::Failure;
 use namecast_apps::room::{Bulletin, BulletinConfig, Event};
 use namecast_apps::trust::schema::{Limits, Schema};
-use namecast_apps::trust::{Anchor, ChainConfig, Chains, Judgement, Moment, SharedChains};
+use namecast_apps::trust::{Anchor, ChainConfig, Chains, Judgement, Moment, Roster, SharedChains};
 use namecast_command::report::{print_error, printable};
 use namecast_net::{FaceId, Handle, Identity, KeyStore, Node, drive, random};
 use namecast_packet::{Certificate, Data, KeyLocator, Name};
 use namecast_units::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use crate::arguments::Trusted;
 use crate::asking::{Answer, Asker, Question, Verified};
@@ -32,6 +32,14 @@ pub struct Rules {
     /// roster, such as /calls/fox. See namecast trust --help.
     #[arg(long, value_name = "FILE|NAME")]
     pub schema: Option<String>,
+}
+
+/// A publisher by the rules.
+pub(crate) struct Certified {
+    /// Its key, under the certificate that was installed.
+    pub(crate) identity: Identity,
+    /// Schema and roster, where a root publishes them.
+    pub(crate) followed: Option<Followed>,
 }
 
 /// Where rules are.
@@ -77,6 +85,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Schema> {
 pub(crate) struct Followed {
     /// Chains of readers.
     pub(crate) chains: SharedChains,
+    /// The roster in force; an empty one where the rules are a file.
+    pub(crate) rosters: watch::Receiver<Arc<Roster>>,
     _bulletin: Handle<Bulletin>,
 }
 
@@ -170,8 +180,31 @@ impl Rules {
         &self,
         node: &Node,
         uplink: FaceId,
-        (store, name): (&KeyStore, &Name),
+        of: (&KeyStore, &Name),
     ) -> anyhow::Result<Option<Identity>> {
+        let certified = self.publisher(node, uplink, of).await?;
+        Ok(certified.map(|it| it.identity))
+    }
+
+    /// Returns the root whose schema and roster are followed, if one is.
+    pub(crate) fn root(&self) -> Option<Name> {
+        let source = Source::parse(self.schema.as_ref()?);
+        match source.ok()? {
+            Source::Root(root) => Some(root),
+            Source::File(_) => None,
+        }
+    }
+
+    /// Returns the key as [`identity`](Self::identity) does, and what the rules are followed by.
+    ///
+    /// # Errors
+    /// As [`identity`](Self::identity).
+    pub(crate) async fn publisher(
+        &self,
+        node: &Node,
+        uplink: FaceId,
+        (store, name): (&KeyStore, &Name),
+    ) -> anyhow::Result<Option<Certified>> {
         let Some(schema) = &self.schema else {
             return Ok(None);
         };
@@ -181,8 +214,8 @@ impl Rules {
             )
         })?;
         let certificate = Certificate::decode(identity.certificate.clone())?;
-        let schema = match Source::parse(schema)? {
-            Source::File(schema) => Arc::new(schema),
+        let (schema, followed) = match Source::parse(schema)? {
+            Source::File(schema) => (Arc::new(schema), None),
             Source::Root(root) => {
                 node.add_route(Name::root(), uplink, 0).await?;
                 let anchor = issuer(node, &certificate).await?;
@@ -194,7 +227,8 @@ impl Rules {
                 if let Judgement::Refused(why) = judged {
                     bail!("{} is refused: {why}", certificate.name());
                 }
-                followed.chains.with(|chains| chains.schema().clone())
+                let schema = followed.chains.with(|chains| chains.schema().clone());
+                (schema, Some(followed))
             }
         };
         // Metadata of a stream, or of an object.
@@ -206,7 +240,7 @@ impl Rules {
             "the schema does not allow {} to publish {name}",
             certificate.name()
         );
-        Ok(Some(identity))
+        Ok(Some(Certified { identity, followed }))
     }
 }
 
@@ -264,15 +298,23 @@ async fn follow(node: &Node, source: Source, anchor: Anchor) -> anyhow::Result<F
     let bulletin = Bulletin::new(config, chains.clone());
     let face = node.application_face().await?;
     let (bulletin, mut events) = drive(clock, face, bulletin).spawn(|| {});
+    let mut roster = Arc::default();
     if let Some(root) = &root {
         let mut why = "no answer".to_owned();
         let waiting = both(&bulletin, &mut events, &mut why);
-        if !matches!(tokio::time::timeout(WAIT, waiting).await, Ok(true)) {
-            bail!("no schema and roster of {root}: {why}; does `namecast trust serve {root}` run?");
-        }
+        roster = match tokio::time::timeout(WAIT, waiting).await {
+            Ok(Some(roster)) => roster,
+            _ => bail!(
+                "no schema and roster of {root}: {why}; does `namecast trust serve {root}` run?"
+            ),
+        };
     }
+    let (tell_roster, rosters) = watch::channel(roster);
     tokio::spawn(async move {
         while let Some(event) = events.recv().await {
+            if let Event::Roster(_, roster) = &event {
+                tell_roster.send_replace(roster.clone());
+            }
             if let Some(text) = text(&event) {
                 print_error(printable(&text));
             }
@@ -280,39 +322,40 @@ async fn follow(node: &Node, source: Source, anchor: Anchor) -> anyhow::Result<F
     });
     Ok(Followed {
         chains,
+        rosters,
         _bulletin: bulletin,
     })
 }
 
-/// Waits for schema and roster. Returns whether both are in force; if they cannot be used, `why` says why.
+/// Waits for schema and roster. Returns the roster once both are in force; `None` if they cannot be used, and `why` says why.
 async fn both(
     bulletin: &Handle<Bulletin>,
     events: &mut mpsc::Receiver<Event>,
     why: &mut String,
-) -> bool {
-    let (mut has_schema, mut has_roster) = (false, false);
+) -> Option<Arc<Roster>> {
+    let (mut has_schema, mut roster) = (false, None);
     while let Some(event) = events.recv().await {
         match event {
             Event::Schema(_) => has_schema = true,
-            Event::Roster(..) => has_roster = true,
+            Event::Roster(_, newest) => roster = Some(newest),
             Event::Failed(_, failure) => {
                 *why = failure.to_string();
                 if matches!(failure, Failure::NotAccepted(_)) {
-                    return false;
+                    return None;
                 }
                 tokio::time::sleep(PAUSE).await;
                 bulletin.try_call(|bulletin, now| bulletin.look(now.monotonic));
             }
             event => {
                 *why = text(&event).unwrap_or_default();
-                return false;
+                return None;
             }
         }
-        if has_schema && has_roster {
-            return true;
+        if has_schema && roster.is_some() {
+            return roster;
         }
     }
-    false
+    None
 }
 
 /// Returns the message about an event, if there is one.

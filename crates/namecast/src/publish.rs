@@ -1,5 +1,7 @@
 //! Streams out.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_net::Handle;
@@ -17,6 +19,8 @@ pub struct Publish {
     node: Node,
     root: Name,
     streams: Vec<StreamInfo>,
+    /// X25519 keys of readers; `None`: samples are not sealed.
+    readers: Option<BTreeSet<[u8; 32]>>,
 }
 
 /// One bitrate of a video.
@@ -54,6 +58,7 @@ impl Node {
             node: self.clone(),
             root: parse_name(name)?,
             streams: Vec::new(),
+            readers: None,
         })
     }
 }
@@ -114,6 +119,13 @@ impl Publish {
         self.stream(stream("audio", StreamKind::Audio, "opus", vec![rung]))
     }
 
+    /// Seals all samples, so that the holders of these X25519 keys alone can open them: watchers with [`Watch::reader`](crate::Watch::reader).
+    #[must_use]
+    pub fn sealed(mut self, readers: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        self.readers = Some(readers.into_iter().collect());
+        self
+    }
+
     /// Adds a stream as a catalogue describes it.
     #[must_use]
     pub fn stream(mut self, stream: StreamInfo) -> Self {
@@ -135,7 +147,10 @@ impl Publish {
             shared_since: None,
         };
         let wall = self.node.inner().clock().wall();
-        let publisher = Publisher::new(config, wall, signer, &certificate)?;
+        let mut publisher = Publisher::new(config, wall, signer, &certificate)?;
+        if let Some(readers) = &self.readers {
+            publisher = publisher.sealed(namecast_net::random(), readers)?;
+        }
         let (handle, _) = self.node.run(Some(&self.root), publisher).await?;
         Ok(Publication { handle })
     }
@@ -198,6 +213,22 @@ impl Publication {
             Ok(publisher.publish_frame(now.monotonic, now.wall, rung, frame)?)
         });
         sent.await.unwrap_or(Err(Error::Ended))
+    }
+
+    /// Sets who may open samples of a [sealed](Publish::sealed) publication. Newcomers open the next sample; those who are left out are shut out
+    /// within 0.8 s. Does nothing if it is not sealed.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn set_readers(
+        &self,
+        readers: impl IntoIterator<Item = [u8; 32]>,
+    ) -> Result<(), Error> {
+        let readers = readers.into_iter().collect();
+        let set = self.handle.call(move |publisher, now| {
+            publisher.set_readers(now.monotonic, &readers);
+        });
+        set.await.ok_or(Error::Ended)
     }
 
     /// The publisher, to call it or to read what it has counted.

@@ -5,6 +5,7 @@ use core::time::Duration;
 use namecast_apps::Now;
 use namecast_apps::live::watcher::{Frame, RungChoice, Seek, Trust, WatchId, Watched};
 use namecast_apps::live::{self, Stats, WatcherConfig};
+use namecast_apps::trust::ExchangeSecret;
 use namecast_net::Handle;
 use namecast_stream::path::Weight;
 use namecast_units::Timestamp;
@@ -83,6 +84,13 @@ impl Watch {
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.config.trust = trust;
+        self
+    }
+
+    /// Opens sealed samples with this secret, whose public half the publisher names among its readers.
+    #[must_use]
+    pub fn reader(mut self, secret: ExchangeSecret) -> Self {
+        self.config.reader.push(secret);
         self
     }
 

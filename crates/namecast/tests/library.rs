@@ -4,7 +4,7 @@
 
 use core::time::Duration;
 
-use namecast::{Node, Options, Watched};
+use namecast::{ExchangeSecret, Node, Options, Watched};
 use tempfile::TempDir;
 
 /// A forwarder, and a node connected to it.
@@ -74,6 +74,41 @@ async fn a_data_stream_arrives_whole_and_in_order() {
     assert_eq!(received, expected);
     let stats = watching.stats().await.unwrap();
     assert_eq!(stats.verification_failures, 0);
+    feeding.abort();
+}
+
+/// A sealed stream is opened by its reader, and by a second one once it is named; whoever has no key receives no frame.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sealed_stream_is_opened_by_its_readers() {
+    let world = World::new().await;
+    let (publisher, node) = (world.node().await, world.node().await);
+    let [ann, bob] = [1, 2].map(|seed| ExchangeSecret::of_seed(&[seed; 32]));
+    let publication = publisher.publish("/lab/secret").unwrap();
+    let publication = publication.data("position", 20, 16).sealed([ann.public()]);
+    let publication = publication.start().await.unwrap();
+    let watch = || node.watch("/lab/secret").unwrap().data();
+    let mut first = watch().reader(ann.clone()).start().await.unwrap();
+    let mut second = watch().reader(bob.clone()).start().await.unwrap();
+    let stranger = watch().start().await.unwrap();
+    let sending = publication.clone();
+    let feeding = tokio::spawn(async move {
+        let mut tick = tokio::time::interval(Duration::from_millis(50));
+        loop {
+            tick.tick().await;
+            sending.send("position", "here").await.unwrap();
+        }
+    });
+    for _ in 0..10 {
+        assert_eq!(first.next_frame().await.unwrap().payload, "here");
+    }
+    let stats = second.stats().await.unwrap();
+    assert_eq!(stats.sealed.opened, 0);
+    assert!(stats.sealed.not_a_reader > 0);
+    let readers = [ann.public(), bob.public()];
+    publication.set_readers(readers).await.unwrap();
+    assert_eq!(second.next_frame().await.unwrap().payload, "here");
+    let stats = stranger.stats().await.unwrap();
+    assert_eq!(stats.sealed.opened, 0);
     feeding.abort();
 }
 

@@ -187,6 +187,26 @@ impl KeyStore {
         Ok(ExchangeSecret::of_seed(&contents.seed))
     }
 
+    /// The X25519 secrets of the keys for which certificates of names under `root` were [installed](Self::install): those of a reader.
+    ///
+    /// # Errors
+    /// If the directory cannot be read. Files that cannot are passed over.
+    pub fn reader_secrets(&self, root: &Name) -> Result<Vec<ExchangeSecret>, KeyStoreError> {
+        let directory = &self.directory;
+        let files = fs::read_dir(directory).map_err(io_error(directory))?;
+        let paths = files.flatten().map(|file| file.path());
+        let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "json"));
+        let secrets = paths.take(MAX_FILES).filter_map(|path| {
+            let text = read_file(&path).ok()?;
+            let file: KeyFile = serde_json::from_str(&text).ok()?;
+            let identity: Name = file.identity.parse().ok()?;
+            let contents = parse(&identity, &text).ok()?;
+            let is_member = contents.issued.is_some() && root.is_prefix_of(&identity);
+            is_member.then(|| ExchangeSecret::of_seed(&contents.seed))
+        });
+        Ok(secrets.collect())
+    }
+
     /// Keeps a certificate that somebody issued for a key of this store, in place of the one before. The key may have been made under
     /// another name than the certificate's identity.
     ///

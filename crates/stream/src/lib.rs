@@ -23,6 +23,7 @@ pub mod producer;
 pub mod profile;
 pub mod rate;
 pub mod sample;
+pub mod seal;
 pub mod segmenter;
 
 pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
@@ -33,4 +34,5 @@ pub use names::{RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
 pub use producer::{Producer, ProducerConfig};
 pub use profile::Profile;
 pub use sample::{Asked, Lead, SampleError, SampleHeader};
+pub use seal::Seal;
 pub use segmenter::{Sample, SegmentError, Segmenter, SegmenterConfig};

@@ -18,6 +18,7 @@ const SERVED_AT: u32 = 170;
 const NEXT_DELTA: u32 = 172;
 const NONCE: u32 = 174;
 const TAKEN_OVER_AT: u32 = 194;
+const ROSTER_VERSION: u32 = 202;
 
 /// What a rung had published when the producer answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub struct Metadata {
     pub nonce: Option<Nonce>,
     /// When the producer took the name over from another one, by its clock; `None` if it did not.
     pub taken_over_at: Option<Timestamp>,
+    /// Version of the room's roster that the producer knows; `None`: it is in no room.
+    pub roster_version: Option<u64>,
 }
 
 impl Metadata {
@@ -120,6 +123,9 @@ impl Metadata {
         encode_nonce(self.nonce, &mut writer);
         if let Some(at) = self.taken_over_at {
             writer.number(TAKEN_OVER_AT, at.as_micros());
+        }
+        if let Some(version) = self.roster_version {
+            writer.number(ROSTER_VERSION, version);
         }
         writer.finish()
     }
@@ -142,9 +148,16 @@ impl Metadata {
     /// # Errors
     /// The first violation of the format; offsets count from the start of the Content.
     pub fn decode(content: &Bytes) -> Result<Self, DecodeError> {
-        const ORDER: [u32; 5] = [tlv::NAME, CATALOGUE, LATEST, NONCE, TAKEN_OVER_AT];
+        const ORDER: [u32; 6] = [
+            tlv::NAME,
+            CATALOGUE,
+            LATEST,
+            NONCE,
+            TAKEN_OVER_AT,
+            ROSTER_VERSION,
+        ];
         let (mut name, mut catalogue, mut nonce) = (None, None, None);
-        let mut taken_over_at = None;
+        let (mut taken_over_at, mut roster_version) = (None, None);
         let mut latest = Vec::new();
         let mut fields = Fields::new(Reader::new(content), "metadata", &ORDER).repeating(LATEST);
         while let Some(field) = fields.field()? {
@@ -156,10 +169,11 @@ impl Metadata {
                 }
                 LATEST => latest.push(Latest::decode(content, &field)?),
                 NONCE => nonce = Some(Nonce(field.array("Nonce", content)?)),
-                _ => {
+                TAKEN_OVER_AT => {
                     let micros = field.number("TakenOverAt", content)?;
                     taken_over_at = Some(Timestamp::from_micros(micros));
                 }
+                _ => roster_version = Some(field.number("RosterVersion", content)?),
             }
         }
         Ok(Self {
@@ -168,6 +182,7 @@ impl Metadata {
             latest,
             nonce,
             taken_over_at,
+            roster_version,
         })
     }
 }
@@ -240,6 +255,7 @@ mod tests {
             latest: vec![latest(), latest()],
             nonce: Some(Nonce([1, 2, 3, 4])),
             taken_over_at: Some(Timestamp::from_micros(5)),
+            roster_version: Some(300),
         }
     }
 
@@ -278,6 +294,7 @@ mod tests {
             }],
             nonce: None,
             taken_over_at: None,
+            roster_version: None,
             ..metadata()
         };
         assert_eq!(Metadata::decode(&bare.encode()), Ok(bare));
@@ -296,11 +313,11 @@ mod tests {
     #[test]
     fn elements_of_later_versions_are_skipped_unless_critical() {
         let mut content = metadata().encode().to_vec();
-        content.extend([200, 1, 9]);
+        content.extend([204, 1, 9]);
         assert_eq!(Metadata::decode(&content.clone().into()), Ok(metadata()));
-        content.extend([201, 0]);
+        content.extend([205, 0]);
         let error = Metadata::decode(&content.into()).unwrap_err();
-        assert_eq!(error.problem, Problem::Critical(201));
+        assert_eq!(error.problem, Problem::Critical(205));
     }
 
     #[test]

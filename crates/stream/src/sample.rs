@@ -13,6 +13,7 @@ use namecast_units::Timestamp;
 
 use crate::fec;
 use crate::names::SegmentKind;
+use crate::seal::Seal;
 
 /// Most segments of a sample, data and parity together: what 8000 octets of digests and header have room for.
 pub const MAX_SEGMENTS: usize = 480;
@@ -41,7 +42,9 @@ const PARITY_COUNT: u32 = 144;
 const WAITED_FOR: u32 = 146;
 const INTEREST_NONCE: u32 = 148;
 const COMPOSITION_OFFSET: u32 = 198;
-const ORDER: [u32; 11] = [
+/// Odd, so critical: a reader that does not know it refuses the sample.
+const SEAL: u32 = 201;
+const ORDER: [u32; 12] = [
     CAPTURED_AT,
     ENCODED_AFTER,
     PUBLISHED_AFTER,
@@ -53,10 +56,11 @@ const ORDER: [u32; 11] = [
     WAITED_FOR,
     INTEREST_NONCE,
     COMPOSITION_OFFSET,
+    SEAL,
 ];
 
-// Digests of the largest sample leave room for the largest header (95 octets) and the Digests element's own (4).
-const _: () = assert!((MAX_SEGMENTS - 1) * PacketDigest::SIZE + 95 + 4 <= MAX_LEAD_CONTENT);
+// Digests of the largest sample leave room for the largest header (111 octets) and the Digests element's own (4).
+const _: () = assert!((MAX_SEGMENTS - 1) * PacketDigest::SIZE + 111 + 4 <= MAX_LEAD_CONTENT);
 
 /// The Interest that waited longest for a lead at the producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +94,8 @@ pub struct SampleHeader {
     pub parity_count: usize,
     /// The Interest for the lead that waited longest, if one did.
     pub asked: Option<Asked>,
+    /// Key that the payload is sealed with; `None`: it is not sealed.
+    pub seal: Option<Seal>,
 }
 
 /// Why a lead was refused.
@@ -178,18 +184,29 @@ impl SampleHeader {
             if !self.composition_offset.is_zero() {
                 header.number(COMPOSITION_OFFSET, micros(self.composition_offset));
             }
+            if let Some(seal) = &self.seal {
+                header.element(SEAL, &seal.encode());
+            }
         });
     }
 
     fn decode(content: &Bytes, element: &Element) -> Result<Self, SampleError> {
         let mut numbers = [None; ORDER.len()];
-        let mut nonce = None;
+        let (mut nonce, mut seal) = (None, None);
         let reader = Reader::within(content, element.value.clone());
         let mut fields = Fields::new(reader, "SampleHeader", &ORDER);
         while let Some(field) = fields.field()? {
-            if field.element_type == INTEREST_NONCE {
-                nonce = Some(Nonce(field.array("InterestNonce", content)?));
-                continue;
+            match field.element_type {
+                INTEREST_NONCE => {
+                    nonce = Some(Nonce(field.array("InterestNonce", content)?));
+                    continue;
+                }
+                SEAL => {
+                    let read = Seal::decode(&content[field.value.clone()]);
+                    seal = Some(read.ok_or_else(|| field.error("Seal", Problem::Malformed))?);
+                    continue;
+                }
+                _ => {}
             }
             let index = ORDER.iter().position(|&known| known == field.element_type);
             let index = index.expect("Fields gives types of ORDER only");
@@ -219,6 +236,7 @@ impl SampleHeader {
             parity_count: bounded(parity_count.unwrap_or(0), MAX_SEGMENTS)
                 .map_err(|parity| SampleError::ParityCount { parity, digests: 0 })?,
             asked,
+            seal,
         })
     }
 }
@@ -236,11 +254,12 @@ const FIELD_NAMES: [&str; ORDER.len()] = [
     "WaitedFor",
     "InterestNonce",
     "CompositionOffset",
+    "Seal",
 ];
 
 /// Content of a lead: `header`, then `digests` of the other segments (data, then parity), then the lead's share.
 pub fn encode_lead(header: &SampleHeader, digests: &Digests, share: &[u8]) -> Bytes {
-    let capacity = 104 + digests.value().len() + share.len();
+    let capacity = 120 + digests.value().len() + share.len();
     let mut writer = Writer::with_capacity(capacity);
     header.encode(&mut writer);
     digests.encode(&mut writer);

@@ -17,6 +17,7 @@ use crate::names::{RungNames, SampleClass, SegmentId, SegmentKind};
 use crate::sample::{
     Asked, MAX_COMPOSITION_OFFSET, MAX_LEAD_CONTENT, MAX_SEGMENTS, SampleHeader, encode_lead,
 };
+use crate::seal::Seal;
 
 /// One encoded sample to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Sample {
     pub encoded_at: Timestamp,
     /// The encoded sample.
     pub payload: Bytes,
+    /// Key that the payload is sealed with; `None`: it is not sealed.
+    pub seal: Option<Seal>,
 }
 
 /// What becomes known when a sample is published.
@@ -271,6 +274,7 @@ impl Segmenter {
             shard_size: None,
             parity_count: 0,
             asked: stamp.asked,
+            seal: sample.seal,
         };
         let layout = self.layout(&header)?;
         header.shard_size = layout.shard_size;

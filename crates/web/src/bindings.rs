@@ -143,6 +143,12 @@ impl Tab {
         Ok(self.0.set_target(from_ms(now), watch, milliseconds)?)
     }
 
+    /// Sets how many milliseconds before they are shown frames of video are given to the page.
+    #[wasm_bindgen(js_name = setDecodeLead)]
+    pub fn set_decode_lead(&mut self, watch: u32, milliseconds: f64, now: f64) {
+        (self.0).set_decode_lead(from_ms(now), watch, span(milliseconds));
+    }
+
     /// Chooses another rung.
     #[wasm_bindgen(js_name = setRung)]
     pub fn set_rung(&mut self, watch: u32, name: &str, now: f64) {

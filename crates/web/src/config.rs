@@ -60,6 +60,9 @@ pub struct PublicationConfig {
     /// What shows the node that the name may be registered: its token and the tab's own secret, 64 hexadecimal digits together.
     #[serde(default)]
     pub ticket: Option<String>,
+    /// Title for people, 1 to 200 octets without control characters.
+    #[serde(default)]
+    pub title: Option<String>,
     /// Streams and their rungs, as the catalogue has them.
     #[serde(default)]
     pub streams: Vec<StreamInfo>,
@@ -101,6 +104,7 @@ impl PublicationConfig {
             secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
             streams: self.streams.iter().cloned().chain(data).collect(),
             ticket: ticket.map(|octets| Bytes::copy_from_slice(&octets)),
+            title: self.title.clone(),
         })
     }
 }
@@ -114,6 +118,7 @@ pub(crate) struct Setup {
     pub(crate) streams: Vec<StreamInfo>,
     /// What shows the neighbour that the name may be registered.
     pub(crate) ticket: Option<Bytes>,
+    pub(crate) title: Option<String>,
 }
 
 impl Setup {

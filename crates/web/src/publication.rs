@@ -288,5 +288,6 @@ fn publisher(wall: Timestamp, setup: &Setup) -> Result<(Publisher, Claim), Setup
         shared_since: None,
     };
     let publisher = Publisher::new(config, wall, signer, &certificate)?;
+    let publisher = publisher.with_title(setup.title.clone())?;
     Ok((publisher, claim))
 }

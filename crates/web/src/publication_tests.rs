@@ -146,6 +146,7 @@ fn publication() -> PublicationConfig {
         name: "/room/a".to_owned(),
         secret: "0b".repeat(32),
         ticket: None,
+        title: Some("A room".to_owned()),
         streams: vec![],
         data: vec![DataStream {
             name: "notes".to_owned(),
@@ -183,6 +184,8 @@ fn what_one_tab_publishes_another_reads() {
         assert_eq!(room.watched[1][&0], sent, "{is_local}");
         // The tab reads what it publishes itself, too.
         assert_eq!(room.watched[0][&0], sent, "{is_local}");
+        let titled = |event: &String| event.contains(r#""title":"A room""#);
+        assert!(room.events[1].iter().any(titled), "{:?}", room.events[1]);
     }
 }
 

@@ -93,6 +93,14 @@ impl Tab {
         Ok(())
     }
 
+    /// Sets how long before they are shown the page gets frames of video from now on.
+    pub fn set_decode_lead(&mut self, now: Instant, number: u32, lead: Duration) {
+        if let Some(watch) = self.get_mut(number) {
+            watch.set_decode_lead(now, lead);
+            self.turn(now);
+        }
+    }
+
     /// Chooses another rung: its name, `highest` or `lowest`.
     pub fn set_rung(&mut self, now: Instant, number: u32, name: &str) {
         if let Some(watch) = self.get_mut(number) {

@@ -3,10 +3,10 @@
 import { readdir, readFile } from "node:fs/promises";
 
 /** Clock ticks of a second in /proc, as Linux has it on all machines. */
-const TICKS = 100;
+export const TICKS = 100;
 
 /** Processes whose ancestor is `root`, and itself. */
-async function descendants(root) {
+export async function descendants(root) {
   const pids = (await readdir("/proc")).map(Number).filter(Number.isInteger);
   const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, "utf8").catch(() => "")));
   const all = stats.filter((stat) => stat !== "").map((stat) => {

@@ -202,10 +202,12 @@ class Live {
     }
     [this.#unclaim, this.#sound] = [unclaim, heard];
     const [picture] = stream.getVideoTracks();
+    const title = element<HTMLInputElement>("title").value.trim();
     const start: LiveStart = {
       name: this.#name,
       secret,
       ...(ticket === undefined ? {} : { ticket }),
+      ...(title === "" ? {} : { title }),
       base: location.href,
       ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
       ...(heard === undefined ? {} : { audio: heard.source }),
@@ -315,6 +317,8 @@ class Live {
       // Other sources may be chosen while it is live, but not while it begins.
       field.disabled = state === "starting";
     }
+    // Those who watch know the title from when they joined.
+    element<HTMLInputElement>("title").disabled = !isOff;
   }
 
   async #share(digest: string): Promise<void> {

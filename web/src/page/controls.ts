@@ -1,5 +1,6 @@
 import type { NamecastPlayer } from "../player/element.ts";
 import { withOption } from "../player/options.ts";
+import { t } from "../shared/language.ts";
 import type { RungInfo, Summary } from "../shared/summary.ts";
 import { element } from "./elements.ts";
 
@@ -15,7 +16,7 @@ export class Controls {
     this.#player = player;
     this.#showTarget(player.target);
     this.#target.addEventListener("input", () => (player.target = this.#target.valueAsNumber));
-    this.#rung.append(new Option("auto", "auto"));
+    this.#rung.append(new Option(t("auto"), "auto"));
     this.#rung.addEventListener("change", () => (player.quality = this.#rung.value));
     player.addEventListener("qualitychange", () => this.#showRung());
     player.addEventListener("latencychange", () => this.#showTarget(player.target));
@@ -30,7 +31,7 @@ export class Controls {
     }
     if (rungs !== this.#rungs) {
       this.#rungs = rungs;
-      this.#rung.replaceChildren(new Option("auto", "auto"), new Option("highest", "highest"), ...summary.rungs.map((rung) => new Option(describeRung(rung), rung.name)));
+      this.#rung.replaceChildren(new Option(t("auto"), "auto"), new Option(t("highest"), "highest"), ...summary.rungs.map((rung) => new Option(describeRung(rung), rung.name)));
       this.#showRung();
     }
   }
@@ -50,7 +51,7 @@ export class Controls {
     this.#target.valueAsNumber = target;
     // People read how late the picture is.
     const shown = Math.round(target + this.#reorder);
-    this.#target.setAttribute("aria-valuetext", `${shown} milliseconds`);
+    this.#target.setAttribute("aria-valuetext", t("{time} milliseconds", { time: shown }));
     element("target-value").textContent = `${shown} ms`;
   }
 }

@@ -2,6 +2,7 @@ import type { NamecastPlayer } from "../player/element.ts";
 import { bitrate } from "../player/format.ts";
 import type { PackagePlayer } from "../player/package-player.ts";
 import type { PlayerState } from "../player/state.ts";
+import { t } from "../shared/language.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Controls } from "./controls.ts";
 import { element, setText } from "./elements.ts";
@@ -42,7 +43,7 @@ export class Inspect {
 function showPackage(player: PackagePlayer): void {
   const figures = player.figures();
   element("package").hidden = false;
-  setText(element("package-quality"), figures.height > 0 ? `${figures.height} lines, ${bitrate(figures.bitrate)}` : "–");
+  setText(element("package-quality"), figures.height > 0 ? t("{lines} lines, {bitrate}", { lines: figures.height, bitrate: bitrate(figures.bitrate) }) : "–");
   setText(element("package-throughput"), figures.throughput > 0 ? bitrate(figures.throughput) : "–");
   setText(element("package-behind"), `${figures.behind.toFixed(1)} s`);
   setText(element("package-buffer"), `${figures.buffer.toFixed(1)} s`);

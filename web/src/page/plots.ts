@@ -1,5 +1,6 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { t } from "../shared/language.ts";
 import type { Summary } from "../shared/summary.ts";
 import { bitrate, milliseconds } from "../player/format.ts";
 import { plotTop, Series } from "./series.ts";
@@ -30,14 +31,14 @@ interface Chart {
   text(value: number | null): string;
 }
 
-const CHARTS: readonly Chart[] = [
+const charts = (): readonly Chart[] => [
   {
     id: "rate",
     lines: [
-      { name: "used", colour: "--network", of: ({ path }) => path.received },
-      { name: "allowed up to", colour: "--decode", of: ({ path }) => path.allowed, limit: true },
-      { name: "link carries", colour: "--encode", of: ({ path }) => path.carried, limit: true },
-      { name: "quality", colour: "--ink", of: ({ rung, rungs }) => rungs.find(({ name }) => name === rung)?.bitrate ?? null, bare: true, stepped: true },
+      { name: t("used"), colour: "--network", of: ({ path }) => path.received },
+      { name: t("allowed up to"), colour: "--decode", of: ({ path }) => path.allowed, limit: true },
+      { name: t("link carries"), colour: "--encode", of: ({ path }) => path.carried, limit: true },
+      { name: t("quality"), colour: "--ink", of: ({ rung, rungs }) => rungs.find(({ name }) => name === rung)?.bitrate ?? null, bare: true, stepped: true },
     ],
     least: 200_000,
     text: bitrate,
@@ -48,7 +49,7 @@ const CHARTS: readonly Chart[] = [
 
 /** The plots of the last minute. */
 export class Plots {
-  #plots: Plot[] = CHARTS.map((chart) => new Plot(chart));
+  #plots: Plot[] = charts().map((chart) => new Plot(chart));
 
   constructor() {
     new ResizeObserver(() => this.#plots.forEach((plot) => plot.fit())).observe(document.body);

@@ -1,5 +1,6 @@
 import type { Position } from "../shared/summary.ts";
 import { duration, timeOfDay } from "../player/format.ts";
+import { t } from "../shared/language.ts";
 import { element } from "./elements.ts";
 import { behind, KEY_STEPS, meant, reach, stepped } from "../player/timeline.ts";
 
@@ -150,7 +151,7 @@ export class Rewind {
   #showTip(before: number): void {
     const position = this.#current;
     const time = meant(before, position);
-    this.#tip.textContent = time === null ? "Live" : `${timeOfDay(time)} · −${duration(position.now - time)}`;
+    this.#tip.textContent = time === null ? t("Live") : `${timeOfDay(time)} · −${duration(position.now - time)}`;
     const share = 1 - before / Math.max(1, reach(position));
     this.#tip.style.setProperty("--at", String(Math.min(1, Math.max(0, share))));
     this.#tip.dataset["on"] = "true";
@@ -173,12 +174,12 @@ export class Rewind {
     }
     const share = 1 - before / Math.max(span, before, 1);
     this.#bar.style.setProperty("--at", String(share));
-    setAttribute(this.#bar, "aria-valuetext", live ? "live" : `${duration(before)} behind live`);
+    setAttribute(this.#bar, "aria-valuetext", live ? t("live") : t("{duration} behind live", { duration: duration(before) }));
     setAttribute(this.#live, "aria-pressed", String(live));
     const shown = this.#wish ?? position.seeking ?? position.shown;
     setText("rewind-time", shown === null ? "" : timeOfDay(shown));
     setText("rewind-behind", live ? "" : `−${duration(before)}`);
-    setText("rewind-since", span === 0 ? "" : `kept since ${timeOfDay(position.since ?? 0)}`);
+    setText("rewind-since", span === 0 ? "" : t("kept since {time}", { time: timeOfDay(position.since ?? 0) }));
     element("rewind").dataset["seeking"] = String(this.#wish !== undefined || position.seeking !== null);
   }
 }

@@ -1,3 +1,4 @@
+import { t } from "../shared/language.ts";
 import type { Stage, Summary } from "../shared/summary.ts";
 import { percent } from "../player/format.ts";
 import type { PlayerState } from "../player/state.ts";
@@ -18,18 +19,18 @@ export function whyPicture({ picture, position, rung, requestedRung, evidence }:
   if (!isPlaying || rung === null) {
     return "";
   }
-  const reason = picture ?? (position.live ? "as you chose" : "as recorded");
-  const next = requestedRung === null || requestedRung === rung ? "" : `, soon ${requestedRung}`;
+  const reason = picture ?? (position.live ? t("as you chose") : t("as recorded"));
+  const name = requestedRung === null || requestedRung === rung ? rung : t("{rung}, soon {next}", { rung, next: requestedRung });
   // The core looks at packets of the last round trips, and pictures may have arrived before.
   const isContradicted = reason === "nothing arrives" && evidence.shown !== null && evidence.shown < FLOWING;
-  return `Quality ${rung}${next}${isContradicted ? "" : `: ${reason}`}.`;
+  return isContradicted ? t("Quality {name}.", { name }) : t("Quality {name}: {reason}.", { name, reason });
 }
 
 /** Returns why the latency is this long, and how to shorten it, in a sentence or two; empty unless it plays. */
 export function why(summary: Summary, { isPlaying }: PlayerState): string {
   const { latency, stages, target, reorder } = summary;
   if (isPlaying && !summary.position.live) {
-    return "This is recorded, so it has no latency.";
+    return t("This is recorded, so it has no latency.");
   }
   if (!isPlaying || latency === null || stages === null) {
     return "";
@@ -37,34 +38,37 @@ export function why(summary: Summary, { isPlaying }: PlayerState): string {
   const total = Math.max(1, Object.values(stages).reduce((sum, time) => sum + time, 0));
   const share = (stage: Stage): number => stages[stage] / total;
   if (reorder / total > MAIN) {
-    return `B-frames are most of your latency: reordering takes ${Math.round(reorder)} ms. Encode without them to shorten it.`;
+    return t("B-frames are most of your latency: reordering takes {time} ms. Encode without them to shorten it.", { time: Math.round(reorder) });
   }
   if (share("encode") + share("publish") > MAIN) {
-    return "The publisher takes most of your latency to encode.";
+    return t("The publisher takes most of your latency to encode.");
   }
   if (share("network") + share("reassembly") > MAIN) {
-    return "The network takes most of your latency.";
+    return t("The network takes most of your latency.");
   }
   if (share("decode") + share("display") > MAIN) {
-    return `This device takes most of your latency to decode and draw.${isLowest(summary) ? "" : " A lower quality shortens it."}`;
+    const cause = t("This device takes most of your latency to decode and draw.");
+    return isLowest(summary) ? cause : `${cause} ${t("A lower quality shortens it.")}`;
   }
   if (summary.lossShare > MISSING) {
-    const lower = isLowest(summary) ? "" : ", or choose a lower quality";
-    return `${percent(summary.lossShare)} of the last 10 s arrived late or not at all. Increase the latency for repairs${lower}.`;
+    const share = percent(summary.lossShare);
+    return isLowest(summary)
+      ? t("{share} of the last 10 s arrived late or not at all. Increase the latency for repairs.", { share })
+      : t("{share} of the last 10 s arrived late or not at all. Increase the latency for repairs, or choose a lower quality.", { share });
   }
   if (summary.playout.target > target) {
-    return `This device and the network need ${Math.round(summary.playout.target)} ms at the moment, which is more than the chosen latency.`;
+    return t("This device and the network need {time} ms at the moment, which is more than the chosen latency.", { time: Math.round(summary.playout.target) });
   }
   if (summary.audio.delay >= 20) {
-    return `The audio device needs ${Math.round(summary.audio.delay)} ms more than the chosen latency, and the picture waits for it.`;
+    return t("The audio device needs {time} ms more than the chosen latency, and the picture waits for it.", { time: Math.round(summary.audio.delay) });
   }
   if (share("buffer") <= MAIN) {
-    return "No single stage takes most of your latency.";
+    return t("No single stage takes most of your latency.");
   }
   const needed = neededDelay(summary);
   return target > 2 * needed
-    ? `The buffer is most of your latency. About ${Math.ceil(needed / 10) * 10} ms would do here: decrease the latency.`
-    : "The buffer is most of your latency, and this network and device need it.";
+    ? t("The buffer is most of your latency. About {time} ms would do here: decrease the latency.", { time: Math.ceil(needed / 10) * 10 })
+    : t("The buffer is most of your latency, and this network and device need it.");
 }
 
 /** Playout delay that the path and this machine need, by all that is measured, in milliseconds. */

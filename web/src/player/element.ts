@@ -54,6 +54,7 @@ export class NamecastPlayer extends Base {
   readonly #pip: PipWindow;
   readonly #segments = new NodeSegments((report) => this.#handle(report));
   readonly sound = new Sound();
+  readonly ended: boolean = false;
   #worker: Worker | undefined;
   readonly #clips = new Clips(() => !this.#paused && this.send({ type: "clip" }));
   readonly #readiness = new Readiness(this, (name) => this.#emit(name));
@@ -62,7 +63,7 @@ export class NamecastPlayer extends Base {
   readonly #requirements = new Requirements(() => this.#states.refresh());
   readonly #states = new StateFollower({
     situation: () => this.#situation(),
-    presented: () => (this.#picture.isTrack && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
+    presented: () => (this.#picture.isFilm && !this.#package.isOpen ? this.#film.getVideoPlaybackQuality().totalVideoFrames : null),
     follow: (state) => {
       this.#readiness.follow(state);
       this.#wantControls();
@@ -93,7 +94,6 @@ export class NamecastPlayer extends Base {
   };
   #target = DEFAULT_TARGET;
   #paused = true;
-  #size = { width: 0, height: 0 };
   readonly #time = new PlaybackTime({
     summary: () => this.#states.summary,
     segments: () => (this.#package.isOpen ? this.#film : undefined),
@@ -131,7 +131,8 @@ export class NamecastPlayer extends Base {
     });
     this.#captions = new Captions(part("captions"), () => this.#emit("captionschange"));
     const slot = root.querySelector("slot") as HTMLSlotElement;
-    this.#picture = new Picture(this, slot);
+    const resized = (): void => this.#emit("resize");
+    this.#picture = new Picture(this, slot, { presented: (presentation) => this.send({ type: "presented", presentation }), resized });
     this.#film = this.#picture.film;
     part("start").addEventListener("click", () => void this.play().catch(() => undefined));
     this.#pip = new PipWindow(this.#film, () => this.#picture.canvas, slot, (name) => {
@@ -216,10 +217,6 @@ export class NamecastPlayer extends Base {
     return this.#paused;
   }
 
-  get ended(): boolean {
-    return false;
-  }
-
   get muted(): boolean {
     return this.#switch.isMuted;
   }
@@ -279,11 +276,11 @@ export class NamecastPlayer extends Base {
   }
 
   get videoWidth(): number {
-    return this.#size.width;
+    return this.#picture.size.width;
   }
 
   get videoHeight(): number {
-    return this.#size.height;
+    return this.#picture.size.height;
   }
 
   /** As media-chrome has it. */
@@ -446,12 +443,12 @@ export class NamecastPlayer extends Base {
 
   /** Shows the picture in a window of its own above all others. */
   requestPictureInPicture(): Promise<PictureInPictureWindow> {
-    return this.#pip.open(this.#package.isOpen || this.#picture.isTrack);
+    return this.#pip.open(this.#package.isOpen || this.#picture.isFilm);
   }
 
   /** The picture that is shown, in its own size, as PNG. Throws `InvalidStateError` before the first one. */
   screenshot(): Promise<Blob> {
-    return this.#picture.screenshot(this.#package.isOpen, this.#size);
+    return this.#picture.screenshot(this.#package.isOpen);
   }
 
   /** The last half minute as MP4, as it was received: nothing is encoded anew. Throws `InvalidStateError` where there is none. */
@@ -562,6 +559,7 @@ export class NamecastPlayer extends Base {
       openedAt: this.openedAt,
       visible: this.#sight.isSeen,
       keepsClip: this.controls,
+      takesSegments: this.#options.screen === undefined,
     };
     worker.postMessage(start, [screen]);
     early?.core.catch(() => undefined).then((core) => worker.postMessage({ type: "core", core } satisfies Command));
@@ -588,10 +586,10 @@ export class NamecastPlayer extends Base {
         this.#remember(report.name, report.key);
         break;
       case "size":
-        this.#picture.play();
-        this.#size = { width: report.width, height: report.height };
-        this.style.setProperty("--ratio", String(report.width / report.height));
-        this.#emit("resize");
+      case "source":
+      case "screen":
+      case "steer":
+        this.#picture.handle(report);
         break;
       case "caption":
         this.#captions.handle(report.text);

@@ -5,6 +5,8 @@ export interface LiveStart {
   secret: string;
   /** Token of the link and this tab's own secret, 64 hexadecimal digits together; absent: the link had none. */
   ticket?: string;
+  /** Title for people; absent: none. */
+  title?: string;
   /** Address of the page: what is relative is relative to it. */
   base: string;
   video?: LivePictures;

@@ -58,6 +58,8 @@ export type Command =
       visible: boolean;
       /** Whether the last half minute is kept, for a clip. */
       keepsClip: boolean;
+      /** Whether the page has a `<video>` that may play segments. */
+      takesSegments: boolean;
     }
   /** What was compiled; undefined if that failed, and the worker tries. */
   | { type: "core"; core: WebAssembly.Module | undefined }
@@ -80,6 +82,8 @@ export type Command =
   /** Fetches an object by name, for `FetchReport`s of this number. */
   | { type: "fetch"; number: number; name: string }
   | { type: "giveUp"; number: number }
+  /** The `<video>` that plays segments has presented a picture. */
+  | { type: "presented"; presentation: Presentation }
   /** Makes a clip of what is kept. */
   | { type: "clip" }
   | { type: "fault"; fault: Fault };
@@ -118,8 +122,36 @@ export type Report =
   /** The clip that was requested, an MP4 file; or why there is none. */
   | { type: "clip"; file: ArrayBuffer }
   | { type: "noClip"; why: string }
+  /** The `<video>` plays this from now on, as it is steered. */
+  | { type: "source"; handle: Transferable }
+  /** It plays segments no more: pictures go where `start` said. */
+  | { type: "screen" }
+  | { type: "steer"; steer: Steer }
   | FetchReport
   | { type: "shown"; shown: Shown[] };
+
+/** Where a `<video>` that plays segments is to be, and how fast. */
+export interface Steer {
+  number: number;
+  /** Place in the media to go to, in seconds; absent: it stays where it is. */
+  to?: number;
+  /** When playback continues from there, in milliseconds since 1970; the picture stands still until then. */
+  at: number;
+  /** Speed from then on; 1: that of the publisher. */
+  rate: number;
+}
+
+/** A picture that such a `<video>` has presented. */
+export interface Presentation {
+  /** Number of the newest `Steer`. */
+  number: number;
+  /** When, in milliseconds since 1970. */
+  at: number;
+  /** Which, by its place in the media, in seconds. */
+  time: number;
+  /** Whether the picture stands still until the time of that `Steer`. */
+  isHeld: boolean;
+}
 
 /** A sample of a data stream, verified. */
 export interface ReceivedSample {

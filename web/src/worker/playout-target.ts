@@ -95,6 +95,14 @@ export class PlayoutTarget {
     this.#settledAt = now + this.#config.settling;
   }
 
+  /** Forgets what was needed, as another path shows the picture. Returns by how much the target in use moved. */
+  reset(now: number): number {
+    this.restart(now);
+    const before = this.#current;
+    this.#current = this.#chosen;
+    return this.#current - before;
+  }
+
   /** Records a sample that would have been ready in time with a target of `needed`. Returns whether the target has to grow. */
   push(stream: Timed, now: number, needed: number): boolean {
     if (now < this.#settledAt) {

@@ -123,8 +123,8 @@ export class LiveSession {
     const streams = [this.#video?.description, this.#audio?.description].filter((stream): stream is StreamDescription => stream !== undefined);
     const now = performance.now();
     if (this.#publication === undefined) {
-      const { name, secret, ticket } = this.#start;
-      const config: PublicationConfig = { name, secret, ...(ticket === undefined ? {} : { ticket }), streams };
+      const { name, secret, ticket, title } = this.#start;
+      const config: PublicationConfig = { name, secret, ...(ticket === undefined ? {} : { ticket }), ...(title === undefined ? {} : { title }), streams };
       this.#publication = this.#tab.publish(JSON.stringify(config), now);
       this.#report({ type: "key", digest: this.#tab.keyDigest(this.#publication) });
     } else {

@@ -1,24 +1,27 @@
-import { NO_FACTS, type Evidence, type Facts } from "../shared/facts.ts";
-import type { Command, Fault, Options, Publishes, Report } from "../shared/messages.ts";
+import { NO_FACTS, type Facts } from "../shared/facts.ts";
+import type { Command, Fault, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
-import type { Position, Summary } from "../shared/summary.ts";
+import type { Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { ClipBuffer } from "./clip-buffer.ts";
-import { clockAhead, corrected, failuresOf, meanStages, pathOf, rungsOf, sharesOf, signerOf, type CoreFigures } from "./figures.ts";
+import type { CoreFigures } from "./figures.ts";
 import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
-import { LipSync } from "./lip-sync.ts";
-import { PlayoutTarget, type Timed } from "./playout-target.ts";
+import { NotesPublication } from "./notes-publication.ts";
 import { Overload } from "./overload.ts";
+import { Proofs } from "./proofs.ts";
 import { Pump } from "./pump.ts";
-import type { Catalogue, DiscontinuityRecord, FrameRecord, RegistrationEvent, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
-import { Travel } from "./travel.ts";
+import type { Catalogue, DiscontinuityRecord, FrameRecord, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
 import type { Screen } from "./screen.ts";
-import { STREAM_NUMBER, type Core, type PublicationConfig, type Tab, type WatchConfig } from "./tab.ts";
-import { Video } from "./video.ts";
+import { summaryOf } from "./session-summary.ts";
+import { STREAM_NUMBER, type Core, type Tab, type WatchConfig } from "./tab.ts";
+import { Timing } from "./timing.ts";
+import { Travel } from "./travel.ts";
+import { VideoPath } from "./video-path.ts";
+import type { VideoSink } from "./video-sink.ts";
 
 type Start = Extract<Command, { type: "start" }>;
 
@@ -28,8 +31,6 @@ const DEFAULT_TARGET = 100;
 const SUMMARY_INTERVAL = 250;
 /** Figures that shares are taken of: 10 s. */
 const RECENT = 40;
-/** Most that playback from the past waits for its first frame to be decoded: what comes meanwhile is kept decoded. */
-const MAX_LAG = 300;
 /** Figures are made in every fourth interval only while the machine is busy. */
 const BUSY_INTERVALS = 4;
 /** Intervals for each of the figures that a page gets of a player that nobody sees. */
@@ -48,22 +49,17 @@ const OVERLOAD_STEPS = {
 };
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
-/** Name of the data stream that the page publishes, most samples of a second, and octets of a usual one. */
-const NOTES = "notes";
-const NOTES_PER_SECOND = 10;
-const NOTE_SIZE = 100;
-
 /** What a session is opened with. */
 export interface Opening {
   start: Start;
   /** Where pictures are shown. */
   screen: Screen;
-  report(report: Report): void;
+  report(report: Report, transfer?: Transferable[]): void;
 }
 
 /** One stream that is watched: the core, its transports, its decoders. */
 export class Session {
-  readonly #report: (report: Report) => void;
+  readonly #report: (report: Report, transfer?: Transferable[]) => void;
   readonly #start: Start;
   readonly #core: Core;
   readonly #tab: Tab;
@@ -71,44 +67,29 @@ export class Session {
   readonly #watch: number;
   readonly #pump: Pump;
   readonly #links: Links;
-  readonly #video: Video;
+  readonly #path: VideoPath;
   readonly #audio: Audio;
-  readonly #lipSync = new LipSync();
+  readonly #timing: Timing;
+  readonly #proofs = new Proofs();
+  readonly #notes: NotesPublication;
   readonly #travel = new Travel((missed) => this.#fact({ missed }));
   readonly #name: string;
   readonly #keys: KeyMemory;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
-  /** The chosen target, which the path keeps. */
-  #target: number;
-  /** The target in use. */
-  readonly #playout: PlayoutTarget;
   readonly #overload = new Overload();
   /** The rung that was asked for. */
   #wish: string;
   /** What the core chooses the rung by. */
   #rungInUse: string;
   #ticks = 0;
-  /** What the picture waits for the sound, in milliseconds. */
-  #held = 0;
-  /** What the past is played later than the core thinks, in milliseconds. */
-  #lag = 0;
   readonly #intervals: ReturnType<typeof setInterval>[];
-  /** When a frame of any stream arrived, and when sound was heard. */
-  #arrivedAt: number | undefined;
-  #heardAt: number | undefined;
-  /** Interests that nodes had refused while frames came. */
-  #nacked = 0;
   /** Whether the stream is published as segments. */
   #isPackage = false;
   /** Whether a person can see the picture, and whether sound is played. */
   #isSeen: boolean;
   #hasSound = false;
-  /** Since when a picture is due: the connection is up, or the picture was requested again. */
-  #soughtAt = performance.now();
   #firstFrame: number | null = null;
-  /** Number of the data stream that the page publishes. */
-  #publication: number | undefined;
   /** What a clip is made of, if the page wants to make one. */
   readonly #clip: ClipBuffer | undefined;
   #facts: Facts = { ...NO_FACTS, server: "answers" };
@@ -122,9 +103,10 @@ export class Session {
     this.#clip = start.keepsClip ? new ClipBuffer() : undefined;
     this.#report = report;
     this.#name = start.options.name ?? node.name;
-    this.#target = start.options.target ?? DEFAULT_TARGET;
-    this.#playout = new PlayoutTarget(this.#target);
-    this.#playout.restart(performance.now());
+    this.#timing = new Timing(start.options.target ?? DEFAULT_TARGET, {
+      shiftVideo: (by) => this.#video.shift(by),
+      shiftSound: (by) => this.#audio.shift(by),
+    });
     this.#wish = start.options.rung ?? "auto";
     this.#rungInUse = this.#wish;
     this.#core = core;
@@ -132,22 +114,36 @@ export class Session {
     this.#keys = new KeyMemory(known, start.options.key !== undefined);
     this.#tab = core.make();
     this.#watch = this.#tab.watch(JSON.stringify(this.#watchConfig(start.options, node, known)), performance.now());
+    this.#notes = new NotesPublication(this.#tab, {
+      step: (text) => this.#step(text),
+      failed: (publishing) => this.#fact({ publishing }),
+    });
     this.#pump = new Pump(
       this.#tab,
       (record) => this.#handleRecord(record),
       (late) => this.#handleWake(late),
     );
-    this.#video = new Video(screen, start.visible, {
+    this.#path = new VideoPath(screen, start.visible, start.takesSegments, {
       ...this.#decoderHost("video"),
       decoderReplaced: (kind) => this.#step(`The video decoder is slow: replaced at the next key frame (${kind})`),
       resized: (width, height) => report({ type: "size", width, height }),
-      jumpedLate: (late) => this.#jumpedLate(late),
+      jumpedLate: (late) => !this.#travel.live && this.#timing.handleJumpedLate(late),
+      sourced: (handle) => (handle === undefined ? report({ type: "screen" }) : report({ type: "source", handle }, [handle])),
+      steer: (steer) => report({ type: "steer", steer }),
+      changed: (lead, needsKey) => {
+        this.#tab.setDecodeLead(this.#watch, lead, performance.now());
+        this.#timing.handlePathChange(performance.now());
+        if (needsKey) {
+          this.#needKey(STREAM_NUMBER.video);
+        }
+      },
+      step: (text) => this.#step(text),
     });
-    this.#audio = new Audio({ ...this.#decoderHost("audio"), heard: () => (this.#heardAt = performance.now()), delayed: (delay) => this.#holdPicture(delay) });
+    this.#audio = new Audio({ ...this.#decoderHost("audio"), heard: () => this.#proofs.handleSound(), delayed: (delay) => this.#timing.hold(delay) });
     this.#links = links;
     this.#chooseStreams();
     report({ type: "name", name: this.#name });
-    this.#publish(start.publishes);
+    this.#notes.begin(start.publishes);
     if (links.link !== undefined) {
       this.#linkUp(links.link, node);
     }
@@ -229,10 +225,10 @@ export class Session {
         this.#chooseStreams();
         break;
       case "publish":
-        this.#publish(command.publishes);
+        this.#notes.begin(command.publishes);
         break;
       case "send":
-        this.#send(command.sample);
+        this.#notes.send(command.sample);
         break;
       case "fetch":
         this.#fetch(command.number, command.name);
@@ -242,6 +238,9 @@ export class Session {
         break;
       case "clip":
         void this.#clip?.clip(this.#catalogue).then((report) => this.#report(report));
+        break;
+      case "presented":
+        this.#path.handlePresented(command.presentation);
         break;
       case "fault":
         this.#fault(command.fault);
@@ -258,7 +257,7 @@ export class Session {
       ...(known === undefined ? {} : { remembered: known.digest }),
       ...(options.rung === undefined ? {} : { rung: options.rung }),
       ...(options.streams === undefined ? {} : { streams: options.streams }),
-      target_ms: this.#target,
+      target_ms: this.#timing.target,
       audio: false,
       ...(options.controller === undefined ? {} : { controller: options.controller }),
     };
@@ -267,9 +266,9 @@ export class Session {
   #setSeen(isSeen: boolean): void {
     const now = performance.now();
     this.#isSeen = isSeen;
-    this.#soughtAt = now;
-    this.#video.setVisible(isSeen);
-    this.#playout.restart(now);
+    this.#proofs.seek();
+    this.#path.setVisible(isSeen);
+    this.#timing.playout.restart(now);
     if (isSeen && !this.#travel.live) {
       // What was passed over meanwhile is needed to decode the next picture.
       this.#tab.decoderError(this.#watch, STREAM_NUMBER.video, now);
@@ -284,29 +283,6 @@ export class Session {
     this.#tab.setWanted(this.#watch, this.#isSeen || !live, this.#hasSound || !live, performance.now());
   }
 
-  #publish(publishes: Publishes | undefined): void {
-    if (publishes === undefined || this.#publication !== undefined) {
-      return;
-    }
-    const config: PublicationConfig = { ...publishes, data: [{ name: NOTES, samples_per_second: NOTES_PER_SECOND, sample_size: NOTE_SIZE }] };
-    try {
-      this.#publication = this.#tab.publish(JSON.stringify(config), performance.now());
-    } catch (error) {
-      this.#fact({ publishing: `The page cannot publish ${publishes.name}: ${message(error)}` });
-    }
-  }
-
-  #send(sample: Uint8Array<ArrayBuffer>): void {
-    if (this.#publication === undefined) {
-      return;
-    }
-    try {
-      this.#tab.send(this.#publication, sample, performance.now());
-    } catch (error) {
-      this.#fact({ publishing: `A note was not published: ${message(error)}` });
-    }
-  }
-
   #fetch(number: number, name: string): void {
     try {
       this.#tab.fetch(this.#watch, number, name, performance.now());
@@ -315,39 +291,37 @@ export class Session {
     }
   }
 
-  #handleRegistration({ name, state, why }: RegistrationEvent): void {
-    const advice = "If the node is on another machine, its operator has to set localhop = true in [management].";
-    const texts = {
-      registered: null,
-      unanswered: `The node does not answer the request to publish ${name}. ${advice}`,
-      refused: `The node refuses to publish ${name}: ${why ?? ""}. ${advice}`,
-    };
-    this.#step(state === "registered" ? `Publishing ${name}` : `Publishing ${name}: ${state}`);
-    this.#fact({ publishing: texts[state] });
-  }
-
   #decoderHost(stream: "video" | "audio") {
     const number = STREAM_NUMBER[stream];
     return {
       rung: (name: string) => this.#rung(stream, name),
       decoded: (position: number, took: number) => this.#tab.decoded(this.#watch, number, position, took),
-      ready: (late: number) => this.#handleReady(stream, late),
+      ready: (late: number) => this.#timing.handleReady(stream, late),
       rendered: (position: number) => {
         this.#tab.rendered(this.#watch, number, position, performance.now());
         if (stream === "video" && this.#firstFrame === null) {
           // Decoder, page and core are slow while they start.
-          this.#playout.restart(performance.now());
+          this.#timing.playout.restart(performance.now());
           this.#firstFrame = performance.timeOrigin + performance.now() - this.#start.openedAt;
           this.#step(`First picture ${this.#firstFrame.toFixed(0)} ms after opening the page`);
         }
       },
       decoderLost: (reason: string) => {
         this.#step(`The ${stream} decoder failed and was replaced: ${reason}`);
-        this.#tab.decoderError(this.#watch, number, performance.now());
-        this.#pump.soon();
+        this.#needKey(number);
       },
       unsupported: (codec: string) => this.#fact(stream === "video" ? { videoCodec: codec } : { audioCodec: codec }),
     };
+  }
+
+  /** Has the core continue at a frame that stands alone. */
+  #needKey(number: number): void {
+    this.#tab.decoderError(this.#watch, number, performance.now());
+    this.#pump.soon();
+  }
+
+  get #video(): VideoSink {
+    return this.#path.sink;
   }
 
   #rung(stream: Stream, name: string): Rung | undefined {
@@ -356,11 +330,11 @@ export class Session {
 
   #linkUp(link: Link, node: NodeInfo): void {
     this.#face = this.#tab.faceUp(link.transport, link.mtu, node.local, performance.now());
-    this.#soughtAt = performance.now();
+    this.#proofs.seek();
     this.#step(`Connected by ${link.transport === "webtransport" ? "WebTransport" : "WebSocket"}`);
     // Interests that had no connection were refused here, by no node.
     this.#summarise();
-    this.#nacked = this.#figures.interests_nacked ?? 0;
+    this.#proofs.forgive(this.#figures.interests_nacked ?? 0);
     this.#summarise();
     this.#fact({ server: "answers", link: { isUp: true, lost: null } });
     this.#pump.soon();
@@ -404,7 +378,7 @@ export class Session {
     if (this.#overload.update(now)) {
       const { level } = this.#overload;
       this.#step(OVERLOAD_STEPS[level]);
-      this.#video.display.minInterval = level === "rate" || level === "picture" ? BUSY_PICTURE_INTERVAL : 0;
+      this.#video.minInterval = level === "rate" || level === "picture" ? BUSY_PICTURE_INTERVAL : 0;
       this.#video.keyFramesOnly = level === "picture";
       this.#chooseRung();
     }
@@ -438,7 +412,7 @@ export class Session {
         this.#handleEvent(record.event);
         break;
       case "fetched": {
-        this.#arrivedAt = performance.now();
+        this.#proofs.handleArrival();
         const { number, waited, flowed } = record;
         // The octets are a view of a batch that holds more.
         this.#report({ type: "fetched", number, waited, flowed, octets: record.octets.slice() });
@@ -456,26 +430,20 @@ export class Session {
       this.#audio.discontinue();
     }
     if (jump) {
-      this.#lag = 0;
-      this.#soughtAt = performance.now();
-      this.#lipSync.reset();
-      this.#playout.restart(performance.now());
+      this.#proofs.seek();
+      this.#timing.handleJump(performance.now());
     }
   }
 
   #handleMedia(record: FrameRecord): void {
-    const dueAt = record.dueAt + this.#lag + this.#playout.margin;
-    this.#arrivedAt = performance.now();
+    this.#proofs.handleArrival();
     this.#clip?.handle(record);
     if (record.stream === "video") {
-      if (!record.decodeOnly) {
-        this.#lipSync.handleVideo(record.capturedAt, dueAt);
-      }
-      this.#video.handleFrame({ ...record, dueAt: dueAt + this.#held });
+      this.#video.handleFrame({ ...record, dueAt: this.#timing.videoDueAt(record) });
     } else if (record.stream === "data") {
-      this.#handleSample(record, dueAt + this.#held);
+      this.#handleSample(record, this.#timing.dataDueAt(record));
     } else {
-      this.#audio.handleFrame({ ...record, dueAt: this.#lipSync.soundDueAt(record.capturedAt, dueAt) });
+      this.#audio.handleFrame({ ...record, dueAt: this.#timing.soundDueAt(record) });
     }
   }
 
@@ -500,6 +468,7 @@ export class Session {
         this.#report({ type: "title", title: event.catalogue.title ?? null });
         this.#remember();
         this.#openPackage(event.catalogue);
+        this.#path.choose(this.#timing.target, event.catalogue);
         break;
       case "fetching":
       case "unfetched":
@@ -509,7 +478,7 @@ export class Session {
         this.#handleSigner(event);
         break;
       case "registration":
-        this.#handleRegistration(event);
+        this.#notes.handleRegistration(event);
         break;
       default:
         this.#travel.handle(event, performance.now());
@@ -547,52 +516,10 @@ export class Session {
     this.#summarise();
   }
 
-  /** Decoding up to the first frame took longer than thought: what follows it waits as well, so that it is seen in peace. */
-  #jumpedLate(late: number): void {
-    if (!this.#travel.live) {
-      const lag = Math.min(late, MAX_LAG);
-      this.#lag += lag;
-      this.#shift(lag);
-    }
-  }
-
   #setTarget(target: number): void {
-    const now = performance.now();
-    this.#tab.setTarget(this.#watch, target, now);
-    this.#target = target;
-    const before = this.#playout.current;
-    this.#playout.choose(target);
-    this.#shift(this.#playout.current - before);
-  }
-
-  /** Something could be presented `late` milliseconds after its time. Returns by how much all of it is due later from now on. */
-  #handleReady(stream: Timed, late: number): number {
-    const now = performance.now();
-    const grows = this.#playout.push(stream, now, this.#playout.current + late);
-    return grows ? this.#adaptPlayout(now) : 0;
-  }
-
-  /** Moves picture and sound to the target that is needed now. Returns by how much. */
-  #adaptPlayout(now: number): number {
-    const moved = this.#playout.update(now);
-    if (moved !== 0) {
-      this.#shift(moved);
-    }
-    return moved;
-  }
-
-  /** Moves all that is not presented yet. */
-  #shift(milliseconds: number): void {
-    this.#video.shift(milliseconds);
-    this.#audio.shift(milliseconds);
-    this.#lipSync.shift(milliseconds);
-  }
-
-  #holdPicture(delay: number): void {
-    if (delay !== this.#held) {
-      this.#video.shift(delay - this.#held);
-      this.#held = delay;
-    }
+    this.#tab.setTarget(this.#watch, target, performance.now());
+    this.#timing.choose(target);
+    this.#path.choose(target, this.#catalogue);
   }
 
   #fault(fault: Fault): void {
@@ -612,21 +539,6 @@ export class Session {
     }
   }
 
-  /** What was proved, and how long ago. */
-  #evidence(now: number): Evidence {
-    const age = (at: number | undefined): number | null => (at === undefined ? null : now - at);
-    return {
-      shown: age(this.#video.display.shownAt),
-      heard: age(this.#heardAt),
-      arrived: age(this.#arrivedAt),
-      unanswered: this.#links.unanswered(now),
-      settled: now - this.#soughtAt,
-      refused: (this.#figures.interests_nacked ?? 0) - this.#nacked,
-      interval: this.#video.keyFramesOnly ? KEY_FRAME_INTERVAL : this.#video.interval,
-      decoding: this.#video.decoderAge(now),
-    };
-  }
-
   #summarise(): void {
     this.#figures = JSON.parse(this.#tab.stats(this.#watch, performance.now())) as CoreFigures;
     if (this.#firstFrame !== null) {
@@ -638,9 +550,7 @@ export class Session {
 
   #tick(): void {
     const now = performance.now();
-    if (this.#arrivedAt !== undefined && now - this.#arrivedAt < SUMMARY_INTERVAL) {
-      this.#nacked = this.#figures.interests_nacked ?? 0;
-    }
+    this.#proofs.tick(now, this.#figures.interests_nacked ?? 0);
     this.#travel.tick(now);
     this.#ticks += 1;
     if (!this.#isSeen) {
@@ -649,80 +559,43 @@ export class Session {
       }
       return;
     }
-    this.#adaptPlayout(now);
+    this.#timing.adapt(now);
     this.#watchOverload(now);
     if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
       this.#summarise();
     }
-    const shown = this.#video.display.takeShown();
+    const shown = this.#video.presented.takeShown();
     if (shown.length > 0) {
       this.#report({ type: "shown", shown });
     }
   }
 
   #summary(): Summary {
-    const figures = this.#figures;
     const now = performance.now();
-    const ahead = clockAhead(figures);
-    const shares = sharesOf(figures, this.#recent[0] ?? figures);
-    const { display } = this.#video;
-    const video = this.#video.summary();
-    const streams = this.#catalogue?.streams ?? [];
-    const has = (kind: Stream): boolean => streams.some((stream) => stream.kind === kind);
-    const rungs = streams.find(({ kind }) => kind === "video")?.rungs ?? [];
-    const { live } = this.#travel;
-    return {
-      evidence: this.#evidence(now),
-      kinds: { video: has("video"), audio: has("audio"), data: has("data") },
-      position: this.#position(figures),
-      transport: this.#links.link?.transport ?? null,
-      latency: live ? corrected(display.latency.spread(), ahead) : null,
-      stages: live ? meanStages(display.stages) : null,
-      firstFrame: this.#firstFrame,
-      join: figures.join_ms ?? null,
-      // What the core holds back comes after what it gave already.
-      buffer: figures.video ? Math.max(figures.video.buffer_ms ?? 0, this.#video.buffered) : null,
-      target: this.#target,
-      playout: { target: this.#playout.current, needed: this.#playout.needed, isCapped: this.#playout.isCapped },
-      overload: { level: this.#overload.level, delay: this.#overload.meanDelay(now) },
-      reorder: figures.reorder_ms ?? 0,
-      rtt: figures.rtt_ms ?? null,
-      rttMin: figures.rtt_min_ms ?? null,
-      lossShare: shares.loss,
-      parityShare: shares.parity,
-      retransmissionShare: shares.retransmission,
-      cacheHitShare: figures.cache_hit_share ?? 0,
-      bitrate: figures.goodput_bps ?? 0,
-      rung: display.rung,
-      requestedRung: figures.rung ?? null,
-      rungs: rungsOf(rungs),
-      controller: figures.controller ?? null,
-      path: pathOf(figures),
-      picture: figures.picture ?? null,
-      signer: signerOf(figures),
-      liveness: figures.liveness ?? "unconfirmed",
-      packaged: this.#isPackage,
-      recordedFrom: figures.recorded_from_ms ?? null,
-      verificationFailures: failuresOf(figures),
-      interests: figures.interests_sent ?? 0,
-      interestsPending: figures.interests_pending ?? 0,
-      clockOffset: figures.clock_offset_ms ?? null,
-      coreMemory: this.#core.memory(),
+    const [video, figures] = [this.#video, this.#figures];
+    const evidence = this.#proofs.evidence(now, {
+      shownAt: video.presented.shownAt,
+      unanswered: this.#links.unanswered(now),
+      nacked: figures.interests_nacked ?? 0,
+      interval: video.keyFramesOnly ? KEY_FRAME_INTERVAL : video.interval,
+      decoding: video.decoderAge(now),
+    });
+    return summaryOf({
+      now,
+      figures,
+      before: this.#recent[0] ?? figures,
+      evidence,
       video,
-      audio: this.#audio.summary(display.lateness.mean(), has("audio")),
-      consumer: figures as Record<string, unknown>,
-    };
-  }
-
-  #position(figures: CoreFigures): Position {
-    return {
-      live: this.#travel.live,
-      shown: this.#video.display.capturedAt,
-      now: performance.timeOrigin + performance.now() + clockAhead(figures),
-      since: figures.kept_since_ms ?? null,
-      seeking: this.#travel.seeking,
-      answers: this.#travel.answers,
-    };
+      audio: this.#audio,
+      timing: this.#timing,
+      overload: this.#overload,
+      travel: this.#travel,
+      catalogue: this.#catalogue,
+      transport: this.#links.link?.transport ?? null,
+      firstFrame: this.#firstFrame,
+      packaged: this.#isPackage,
+      coreMemory: this.#core.memory(),
+    });
   }
 
   #step(text: string): void {

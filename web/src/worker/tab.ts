@@ -30,6 +30,8 @@ export interface PublicationConfig {
   secret: string;
   /** What allows to publish it at the node. */
   ticket?: string;
+  /** Title for people, 1 to 200 octets. */
+  title?: string;
   streams?: StreamDescription[];
   data?: DataStream[];
 }

@@ -1,8 +1,10 @@
 import type { VideoCounts } from "../shared/summary.ts";
 import { DecoderChoice } from "./decoder-choice.ts";
 import { Display } from "./display.ts";
+import type { Presented } from "./presented.ts";
 import type { FrameRecord, Rung } from "./records.ts";
 import type { Screen } from "./screen.ts";
+import type { VideoSink } from "./video-sink.ts";
 
 /** What `Video` needs of the rest. Times are the worker's, in milliseconds. */
 export interface VideoHost {
@@ -46,7 +48,7 @@ interface Pending extends Encoded {
 }
 
 /** Decodes the frames of the stream, for a display that shows each at its time. */
-export class Video {
+export class Video implements VideoSink {
   readonly #host: VideoHost;
   readonly #choice = new DecoderChoice();
   /** Frames that wait for the decoder, as enough decoded ones wait for their time. */
@@ -72,20 +74,28 @@ export class Video {
   #newestDueAt = -Infinity;
   readonly #counts = { received: 0, undecodable: 0, decoderErrors: 0 };
 
-  /** Whether all frames but key frames are left out, as the machine has no time. */
   keyFramesOnly = false;
+  readonly presented: Presented;
   readonly display: Display;
 
-  constructor(screen: Screen, visible: boolean, host: VideoHost) {
+  constructor(screen: Screen, visible: boolean, presented: Presented, host: VideoHost) {
     this.#visible = visible;
     this.#host = host;
-    this.display = new Display(screen, {
+    this.presented = presented;
+    this.display = new Display(screen, presented, {
       rendered: (position) => host.rendered(position),
       resized: (width, height) => host.resized(width, height),
       taken: () => this.#feed(),
       expectsMore: () => this.#pending.size > 0 || this.#waiting.length > 0,
-      reorderDelay: (rung) => this.#reorderDelay(rung),
     });
+  }
+
+  get minInterval(): number {
+    return this.display.minInterval;
+  }
+
+  set minInterval(milliseconds: number) {
+    this.display.minInterval = milliseconds;
   }
 
   /** Takes an encoded frame. */
@@ -179,7 +189,7 @@ export class Video {
 
   summary(): VideoCounts {
     const { counts, overtaken, queued } = this.display;
-    return { ...this.#counts, ...counts, overtaken, queued };
+    return { ...this.#counts, ...this.presented.counts, ...counts, overtaken, queued };
   }
 
   #take(record: FrameRecord): void {

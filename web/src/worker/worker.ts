@@ -7,7 +7,7 @@ import { loadTab } from "./tab.ts";
 /** This file's own thread, as TypeScript's library for it does not name it. */
 const thread = self as unknown as DedicatedWorkerGlobalScope;
 
-const report = (message: Report): void => thread.postMessage(message);
+const report = (message: Report, transfer: Transferable[] = []): void => thread.postMessage(message, transfer);
 const now = (): number => performance.timeOrigin + performance.now();
 /** When the worker ran, which is before the page listens. */
 const ranAt = now();

@@ -33,8 +33,8 @@ fn run() -> Result<()> {
     Bindgen::new()
         .input_path(input)
         .web(true)?
-        // A quarter of the file, which only names functions in the traces of errors.
-        .remove_name_section(true)
+        // A quarter of the file, which only names functions in the traces of errors, and in profiles.
+        .remove_name_section(std::env::var_os("NAMECAST_NAMES").is_none())
         .remove_producers_section(true)
         .typescript(true)
         .generate(output)

@@ -23,6 +23,20 @@ const RETRY: Retry = Retry {
     max_interests: 4,
 };
 
+/// From a certificate that was refused to the next request for it; doubles.
+const REFUSED_WAIT: Duration = Duration::from_secs(1);
+/// Longest such time.
+const MAX_REFUSED_WAIT: Duration = Duration::from_secs(8);
+
+/// A certificate that was refused.
+#[derive(Debug)]
+struct Refused {
+    name: Name,
+    /// Refusals one after the other.
+    count: u32,
+    at: Instant,
+}
+
 /// The publisher's key, or how far it was found.
 pub(crate) struct Authority<Heard> {
     /// Token of the certificate request.
@@ -36,6 +50,8 @@ pub(crate) struct Authority<Heard> {
     verifier: Option<SharedVerifier>,
     /// The signer judged last, trusted or not.
     signer: Option<Signer>,
+    /// The certificate refused last, until another one is accepted.
+    refused: Option<Refused>,
 }
 
 impl<Heard> Authority<Heard> {
@@ -49,6 +65,7 @@ impl<Heard> Authority<Heard> {
             trusted: None,
             verifier: None,
             signer: None,
+            refused: None,
         }
     }
 
@@ -85,6 +102,29 @@ impl<Heard> Authority<Heard> {
     /// Keeps metadata until the key that signed it is known.
     pub(crate) fn hold(&mut self, data: Data, heard: Heard) {
         self.held = Some((data, heard));
+    }
+
+    /// Records that the certificate `name` was refused.
+    pub(crate) fn on_refused(&mut self, now: Instant, name: &Name) {
+        let before = self.refused.take().filter(|it| it.name == *name);
+        self.refused = Some(Refused {
+            name: name.detached(),
+            count: before.map_or(0, |it| it.count.saturating_add(1)),
+            at: now,
+        });
+    }
+
+    /// Returns whether the certificate `name` may be requested now. One that was refused is requested ever more seldom: whoever was revoked goes on
+    /// publishing, and each packet of theirs calls for it.
+    pub(crate) fn may_request(&self, now: Instant, name: &Name) -> bool {
+        let same = self
+            .refused
+            .as_ref()
+            .filter(|it| name.is_prefix_of(&it.name));
+        same.is_none_or(|refused| {
+            let wait = REFUSED_WAIT * (1 << refused.count.min(8));
+            now >= refused.at + wait.min(MAX_REFUSED_WAIT)
+        })
     }
 
     /// Requests the certificate `name`.
@@ -144,6 +184,7 @@ impl<Heard> Authority<Heard> {
             });
             return Err(refused);
         }
+        self.refused = None;
         self.trusted.get_or_insert(TrustedKey { key });
         self.verifier = Some(verifier.clone());
         Ok(held.map(|(_, heard)| (heard, verifier)))
@@ -175,6 +216,31 @@ mod tests {
 
     fn key(seed: u8) -> Arc<PublicKey> {
         Arc::new(pair(seed).public_key())
+    }
+
+    /// Requests 1, 2, 4, 8 and 8 s after refusals of one certificate. Another one, or a newer version of it, is requested at once.
+    #[test]
+    fn a_refused_certificate_is_requested_ever_more_seldom() {
+        let mut authority = authority();
+        let name: Name = "/demo/KEY/1/fox/v=1".parse().unwrap();
+        let at = |seconds: u64| Instant::ZERO + Duration::from_secs(seconds);
+        assert!(authority.may_request(at(0), &name));
+        let mut now = 0;
+        for wait in [1, 2, 4, 8, 8] {
+            authority.on_refused(at(now), &name);
+            assert!(!authority.may_request(
+                at(now) + (Duration::from_secs(wait) - Duration::from_nanos(1)),
+                &name
+            ));
+            assert!(authority.may_request(at(now + wait), &name));
+            now += wait;
+        }
+        authority.on_refused(at(now), &name);
+        assert!(!authority.may_request(at(now), &name.parent()));
+        let newer = "/demo/KEY/1/fox/v=2".parse().unwrap();
+        assert!(authority.may_request(at(now), &newer));
+        assert!(authority.accept(key(1), key(1)).is_ok());
+        assert!(authority.may_request(at(now), &name));
     }
 
     fn metadata(seed: u8) -> Data {

@@ -11,7 +11,8 @@ pub mod watcher;
 
 pub use player::{Player, Screen};
 pub use publisher::{
-    EncodedFrame, FrameError, Publisher, PublisherConfig, PublisherCounters, SetupError,
+    EncodedFrame, FrameError, Publisher, PublisherConfig, PublisherCounters, SealingCounters,
+    SetupError,
 };
 pub use stats::Stats;
 pub use watcher::{Watcher, WatcherConfig};

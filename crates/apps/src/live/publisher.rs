@@ -6,9 +6,11 @@
 //!                                    └──────── handle_packet ───────┘
 //! ```
 
+mod sealing;
+
 use core::convert::Infallible;
 use core::time::Duration;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -18,11 +20,16 @@ use namecast_stream::producer::{
     Arrival, ProducerCounters, PublishError, Reply, RungConfig, RungId,
 };
 use namecast_stream::segmenter::SegmenterConfig;
-use namecast_stream::{Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo};
+use namecast_stream::{
+    Catalogue, Producer, ProducerConfig, Rung, Sample, SampleClass, StreamInfo, StreamNames,
+};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use super::stream_clock::StreamClock;
+use crate::sealed::Unsealed;
 use crate::{Application, Now, Output, face};
+use sealing::Sealing;
+pub use sealing::SealingCounters;
 
 /// What to publish, and under which name.
 #[derive(Clone, Debug)]
@@ -82,6 +89,9 @@ pub enum SetupError {
     /// The certificate is not that of the key that signs.
     #[error("certificate {0} is not of the key that signs")]
     Certificate(Name),
+    /// The stream is shared by several publishers, who would use the same nonces.
+    #[error("a stream that several publishers share cannot be sealed")]
+    SealedAndShared,
 }
 
 /// Why a frame was not published.
@@ -99,6 +109,9 @@ pub enum FrameError {
         "frame at position {0} does not keep the key interval that publishers of this stream agreed on"
     )]
     OffBeat(u64),
+    /// It could not be sealed.
+    #[error(transparent)]
+    Seal(#[from] Unsealed),
     /// The producer refused it.
     #[error(transparent)]
     Publish(#[from] PublishError),
@@ -183,6 +196,8 @@ pub struct Publisher {
     /// Nacks for what will never exist.
     refusals: VecDeque<Bytes>,
     max_refusals: usize,
+    /// Set if samples are sealed.
+    sealing: Option<Sealing>,
 }
 
 impl Publisher {
@@ -223,6 +238,7 @@ impl Publisher {
             last_refusal: None,
             refusals: VecDeque::new(),
             max_refusals,
+            sealing: None,
             catalogue: catalogue.clone(),
         };
         for stream in &catalogue.streams {
@@ -244,6 +260,43 @@ impl Publisher {
         self.catalogue.title = title;
         self.producer.set_catalogue(&self.catalogue)?;
         Ok(self)
+    }
+
+    /// Seals all samples, so that the holders of these X25519 keys alone can open them. `seed` has to be drawn anew for each start: all keys follow
+    /// from it. To be called before the first sample is published.
+    ///
+    /// # Errors
+    /// If the stream is shared by several publishers: they would use a nonce twice.
+    pub fn sealed(
+        mut self,
+        seed: [u8; 32],
+        readers: &BTreeSet<[u8; 32]>,
+    ) -> Result<Self, SetupError> {
+        if self.numbering.values().any(|it| it.beat.is_some()) {
+            return Err(SetupError::SealedAndShared);
+        }
+        let mut sealing = Sealing::new(self.producer.root(), seed, self.max_refusals);
+        let names = StreamNames::new(self.producer.root().clone());
+        for ((stream, rung), id) in &self.rungs {
+            sealing.add_rung(*id, names.rung(stream, rung).prefix());
+        }
+        self.sealing = Some(sealing);
+        self.set_readers(Instant::ZERO, readers);
+        Ok(self)
+    }
+
+    /// Sets who may open sealed samples. Newcomers can open the next sample; those who leave are shut out within 0.8 s. Does nothing unless samples
+    /// are [`sealed`](Self::sealed).
+    pub fn set_readers(&mut self, now: Instant, readers: &BTreeSet<[u8; 32]>) {
+        if let Some(sealing) = &mut self.sealing {
+            sealing.set_readers(now, readers);
+            sealing.publish_boxes(&self.producer);
+        }
+    }
+
+    /// Sets the version of the room's roster that metadata names from now on, so that readers notice if theirs is held back.
+    pub const fn set_roster_version(&mut self, version: Option<u64>) {
+        self.producer.set_roster_version(version);
     }
 
     fn add_rung(
@@ -346,6 +399,14 @@ impl Publisher {
             .ok_or(FrameError::NoSuchRung)?;
         let (class, sequence, other_sequence) = numbering.assign(frame.position, frame.key)?;
         let (wall, stream_time) = self.clock.of(now, wall);
+        let (payload, seal) = match &mut self.sealing {
+            None => (frame.payload, None),
+            Some(sealing) => {
+                let sealed = sealing.seal(now, (rung, class), (sequence, &frame.payload))?;
+                sealing.publish_boxes(&self.producer);
+                (sealed.payload, Some(sealed.seal))
+            }
+        };
         let sample = Sample {
             class,
             sequence,
@@ -354,10 +415,15 @@ impl Publisher {
             captured_at: stream_time(frame.captured_at),
             composition_offset: frame.composition_offset,
             encoded_at: stream_time(frame.encoded_at),
-            payload: frame.payload,
+            payload,
+            seal,
         };
         if let Err(error) = self.producer.publish(now, wall, rung, &sample) {
             numbering.key = None;
+            if seal.is_some() {
+                // A number is sealed once.
+                numbering.next[class.index()] = sequence + 1;
+            }
             return Err(error.into());
         }
         numbering.advance(class, sequence);
@@ -373,6 +439,11 @@ impl Publisher {
                     pit_token: link.pit_token.clone(),
                     face: link.incoming_face,
                 };
+                if let Some(sealing) = &mut self.sealing
+                    && sealing.handle_interest(now, &interest, &arrival)
+                {
+                    return;
+                }
                 let wall = self.clock.at(now, wall);
                 let taken = self.producer.handle_interest(now, wall, &interest, arrival);
                 if taken.is_err() && self.refusals.len() < self.max_refusals {
@@ -389,15 +460,25 @@ impl Publisher {
     /// Drops Interests whose lifetime has ended. Early calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.producer.handle_timeout(now);
+        if let Some(sealing) = &mut self.sealing {
+            sealing.handle_timeout(now);
+            sealing.publish_boxes(&self.producer);
+        }
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.producer.poll_timeout()
+        let sealing = self.sealing.as_ref().and_then(Sealing::poll_timeout);
+        let all = [self.producer.poll_timeout(), sealing];
+        all.into_iter().flatten().min()
     }
 
     /// The next packet for the application face: Data, in a link packet only if the Interest's PIT token goes with it; or a Nack.
     pub fn poll_output(&mut self) -> Option<Bytes> {
+        // Samples that follow need the box.
+        if let Some(packet) = self.sealing.as_mut().and_then(Sealing::poll_output) {
+            return Some(packet);
+        }
         match self.producer.poll_output() {
             Some(Reply { data, pit_token }) => Some(face::answer(data.wire().clone(), pit_token)),
             None => self.refusals.pop_front(),
@@ -427,6 +508,12 @@ impl Publisher {
     /// What became of Interests and samples.
     pub const fn producer_counters(&self) -> &ProducerCounters {
         self.producer.counters()
+    }
+
+    /// What was sealed, and for how many readers; `None` if samples are not sealed.
+    pub fn sealing(&self) -> Option<(&SealingCounters, usize)> {
+        let sealing = self.sealing.as_ref()?;
+        Some((sealing.counters(), sealing.readers()))
     }
 
     /// Interests held now.

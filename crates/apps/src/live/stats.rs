@@ -72,10 +72,33 @@ pub struct Stats {
     pub clock_offset_ms: Option<f64>,
     /// The round trip that the offset was measured with, ms.
     pub clock_offset_rtt_ms: Option<f64>,
+    /// Sealed samples, opened and not.
+    pub sealed: SealedStats,
+    /// Versions of the roster that the publisher has and that did not arrive here within 20 s.
+    pub rosters_held_back: u64,
     /// Packets whose signature or digest was wrong, of all kinds; none of them had any effect.
     pub verification_failures: u64,
     /// Packets dropped because they are malformed, or nobody had asked for them.
     pub packets_unexpected: u64,
+}
+
+/// Sealed samples, opened and not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SealedStats {
+    /// Sealed samples that were opened.
+    pub opened: u64,
+    /// Packets of key boxes received.
+    pub boxes: u64,
+    /// Samples not opened: the publisher has no key for this reader.
+    pub not_a_reader: u64,
+    /// Samples not opened: they were sealed before this reader came.
+    pub before_joining: u64,
+    /// Samples not opened: their key box did not come.
+    pub box_missing: u64,
+    /// Samples not opened: they were changed, or sealed with another key.
+    pub damaged: u64,
+    /// Samples opened and dropped, as those that they need were not opened.
+    pub undecodable: u64,
 }
 
 /// The path that everything is requested over, as arrivals show it.

@@ -321,7 +321,7 @@ impl Server {
     }
 
     /// Returns what signs.
-    pub(super) fn signer(&self) -> &dyn Signer {
+    pub(crate) fn signer(&self) -> &dyn Signer {
         &*self.signer
     }
 

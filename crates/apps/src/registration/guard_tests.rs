@@ -75,6 +75,7 @@ fn answer(interest: &Interest, claim: &Claim) -> Bytes {
         latest: Vec::new(),
         nonce: None,
         taken_over_at: claim.taken_over_at,
+        roster_version: None,
     };
     let data = Data::builder(interest.name().clone()).content(metadata.encode());
     data.sign(&Signs(claim.key.0.clone())).wire().clone()

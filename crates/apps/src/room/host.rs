@@ -1,14 +1,16 @@
-//! Serves what members and readers need of a root: schema, roster and certificates.
+//! Serves what members and readers need of a root: schema, roster and certificates, and certifies newcomers.
 
-use core::convert::Infallible;
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use namecast_packet::{Certificate, Data, Interest, Name, Packet, Signer};
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Certificate, Data, Interest, LpPacket, Name, Packet, Signer};
 use namecast_stream::names::KEY;
 use namecast_units::{Instant, Timestamp};
 
 use super::bulletin::Part;
+use super::door::{Door, JoinCounters, Step};
+use super::join::{InvitationSecret, Join, Welcome, join_name};
 use crate::object::{Server, ServerConfig, ServerCounters, ServerError};
 use crate::trust::MAX_ENTRIES;
 use crate::{Application, Now, Output, face};
@@ -16,13 +18,21 @@ use crate::{Application, Now, Output, face};
 /// Packets kept until they are polled; those beyond are dropped, as their Interests are retransmitted.
 const MAX_OUTPUT: usize = 1_024;
 
+/// Report of a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostEvent {
+    /// Somebody with a link requests a certificate: the tag and the signature are right. Answer with [`Host::welcome`] or [`Host::turn_away`].
+    Join(Box<Join>),
+}
+
 /// Serves schema, roster and certificates of a root, as the holder of the anchor's key.
 pub struct Host {
     root: Name,
     server: Server,
     /// Certificates of members, and the anchor's.
     certificates: BTreeMap<Name, Data>,
-    outputs: VecDeque<Bytes>,
+    door: Door,
+    outputs: VecDeque<Output<HostEvent>>,
 }
 
 impl core::fmt::Debug for Host {
@@ -45,8 +55,11 @@ impl Host {
         certificate: Certificate,
     ) -> Result<Self, ServerError> {
         let anchor = certificate.data().clone();
+        let digest = certificate.public_key().map(|key| key.digest());
+        let digest = digest.map_err(|_| ServerError::Certificate(certificate.name().clone()))?;
         let server = Server::new(ServerConfig::new(root.clone()), signer, certificate)?;
         Ok(Self {
+            door: Door::new(root.clone(), digest),
             root,
             server,
             certificates: [(anchor.name().clone(), anchor)].into(),
@@ -81,6 +94,62 @@ impl Host {
         is_kept
     }
 
+    /// Sets the invitations whose requests to join are reported; all others are refused. Requests that were answered are reported again if they come
+    /// again.
+    pub fn set_invitations(&mut self, secrets: &[InvitationSecret]) {
+        self.door.set_invitations(secrets);
+    }
+
+    /// Answers the request to join of the key with this digest, and each later one of that key.
+    pub fn welcome(&mut self, digest: [u8; 32], welcome: &Welcome) {
+        let content = welcome.encode();
+        for (interest, pit_token) in self.door.decide(digest, Some(content.clone())) {
+            self.answer_join(&interest, content.clone(), pit_token);
+        }
+    }
+
+    /// Refuses the request to join of the key with this digest.
+    pub fn turn_away(&mut self, digest: [u8; 32]) {
+        for (interest, pit_token) in self.door.decide(digest, None) {
+            self.push(face::refusal(&interest, pit_token, NackReason::None));
+        }
+    }
+
+    /// Returns the digests of the keys whose requests to join wait to be decided.
+    pub fn waiting(&self) -> impl Iterator<Item = &[u8; 32]> {
+        self.door.pending()
+    }
+
+    /// Returns what became of requests to join.
+    pub const fn join_counters(&self) -> &JoinCounters {
+        &self.door.counters
+    }
+
+    fn answer_join(&mut self, interest: &Interest, content: Bytes, pit_token: Option<Bytes>) {
+        let data = Door::answer(interest, content).sign(self.server.signer());
+        self.push(face::answer(data.wire().clone(), pit_token));
+    }
+
+    /// Takes a request to join.
+    fn on_join(&mut self, now: Instant, interest: &Interest, link: LpPacket) {
+        let LpPacket {
+            incoming_face,
+            pit_token,
+            ..
+        } = link;
+        let arrival = (incoming_face, pit_token.clone());
+        match self.door.handle_interest(now, interest, arrival) {
+            Step::Answer(content) => self.answer_join(interest, content, pit_token),
+            Step::Refuse => self.push(face::refusal(interest, pit_token, NackReason::None)),
+            Step::Full => self.push(face::refusal(interest, pit_token, NackReason::Congestion)),
+            Step::Wait(Some(join)) => {
+                let event = Output::Event(HostEvent::Join(join));
+                self.outputs.push_back(event);
+            }
+            Step::Wait(None) => {}
+        }
+    }
+
     /// Returns what became of Interests for schema and roster.
     pub const fn counters(&self) -> &ServerCounters {
         self.server.counters()
@@ -106,13 +175,13 @@ impl Host {
 
     fn push(&mut self, packet: Bytes) {
         if self.outputs.len() < MAX_OUTPUT {
-            self.outputs.push_back(packet);
+            self.outputs.push_back(Output::Send(packet));
         }
     }
 }
 
 impl Application for Host {
-    type Event = Infallible;
+    type Event = HostEvent;
 
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
         let Ok(Some((Packet::Interest(interest), link))) = face::open(frame.clone()) else {
@@ -126,6 +195,10 @@ impl Application for Host {
             self.push(answer);
             return;
         }
+        if join_name(&self.root).is_prefix_of(interest.name()) {
+            self.on_join(now.monotonic, &interest, link);
+            return;
+        }
         if self.is_own(interest.name()) {
             self.server.handle_packet(now.monotonic, frame);
         }
@@ -136,16 +209,20 @@ impl Application for Host {
 
     fn handle_timeout(&mut self, now: Now) {
         self.server.handle_timeout(now.monotonic);
+        self.door.handle_timeout(now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.server.poll_timeout()
+        let all = [self.server.poll_timeout(), self.door.poll_timeout()];
+        all.into_iter().flatten().min()
     }
 
-    fn poll_output(&mut self) -> Option<Output<Infallible>> {
-        let packet = self.outputs.pop_front();
-        packet
-            .or_else(|| self.server.poll_output())
-            .map(Output::Send)
+    fn poll_output(&mut self) -> Option<Output<HostEvent>> {
+        let output = self.outputs.pop_front();
+        output.or_else(|| self.server.poll_output().map(Output::Send))
     }
 }
+
+#[cfg(test)]
+#[path = "host_tests.rs"]
+mod tests;

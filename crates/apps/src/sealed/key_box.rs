@@ -15,7 +15,7 @@ use hpke::kdf::HkdfSha256;
 use hpke::kem::X25519HkdfSha256;
 use hpke::rand_core::{TryCryptoRng, TryRng};
 use hpke::{Deserializable as _, Kem, OpModeR, OpModeS, Serializable as _};
-use namecast_packet::tlv::{Fields, Reader, Writer};
+use namecast_packet::tlv::{Fields, Reader, Writer, number_size};
 use namecast_packet::{Component, DecodeError, Name, Problem};
 use sha2::{Digest as _, Sha256};
 
@@ -34,6 +34,8 @@ pub const MAX_ENTRIES: usize = 64;
 pub const MAX_PACKETS: usize = 16;
 /// Keyword behind the root.
 const KEYS: &str = "keys";
+/// Components behind the root: keyword, start, generation, step, segment.
+const DEPTH: usize = 5;
 /// Octets of a sealed secret: the secret and a tag.
 const SEALED: usize = SECRET + 16;
 
@@ -59,6 +61,33 @@ impl BoxName {
         name.sequence(self.generation)
             .sequence(self.step.into())
             .finish()
+    }
+
+    /// Returns the box under `root`, and the segment of it, that `name` is the exact name of.
+    pub fn parse(root: &Name, name: &Name) -> Option<(Self, u64)> {
+        if !root.is_prefix_of(name) || name.len() != root.len() + DEPTH {
+            return None;
+        }
+        let mut rest = name.components().skip(root.len());
+        if rest.next()? != Component::keyword(KEYS) {
+            return None;
+        }
+        let start = rest.next().filter(|it| it.kind == Component::GENERIC)?;
+        // Numbers in a longer form than needed are no box's name.
+        let mut number = |kind| {
+            let component = rest.next()?;
+            let number = component.number_of(kind)?;
+            (number_size(number) == component.value.len()).then_some(number)
+        };
+        let generation = number(Component::SEQUENCE)?;
+        let step = number(Component::SEQUENCE)?;
+        let segment = number(Component::SEGMENT)?;
+        let name = Self {
+            start: start.value.try_into().ok()?,
+            generation,
+            step: u16::try_from(step).ok()?,
+        };
+        Some((name, segment))
     }
 }
 

@@ -15,16 +15,19 @@
 //! A key and a nonce are used together once: a generation's secret is drawn from a seed that each start of a publisher draws anew, a key is of one
 //! generation, step and sequence, and a [`Sealer`] refuses numbers that do not grow.
 
+mod box_server;
 mod key_box;
 mod opener;
 mod schedule;
 mod sealer;
 
+pub use box_server::{BoxServer, BoxServerConfig, Requested};
 pub use key_box::{
     BadKey, BoxEntry, BoxName, MAX_ENTRIES, MAX_PACKETS, decode_entries, encode_entries,
 };
+pub use namecast_stream::seal::{MAX_STEPS, Seal};
 pub use opener::{Opener, OpenerConfig, Unopened};
-pub use schedule::{MAX_STEPS, OVERHEAD, Seal};
+pub use schedule::OVERHEAD;
 pub use sealer::{KeyBox, Sealed, Sealer, SealerConfig, SealerEvent, Unsealed};
 
 #[cfg(test)]

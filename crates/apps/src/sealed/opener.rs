@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Name;
+use namecast_stream::Seal;
 
 use super::key_box::{BoxEntry, BoxName, MAX_PACKETS, reader_of};
-use super::schedule::{SampleKey, Seal, StepSecret};
+use super::schedule::{SampleKey, StepSecret};
 use crate::trust::ExchangeSecret;
 
 /// Bounds of a reader.
@@ -51,8 +52,8 @@ enum Known {
 /// Opens samples of one root.
 pub struct Opener {
     root: Name,
-    own: ExchangeSecret,
-    reader: [u8; 8],
+    /// Secrets, by which its entries are found.
+    own: Vec<([u8; 8], ExchangeSecret)>,
     config: OpenerConfig,
     generations: BTreeMap<([u8; 4], u64), Known>,
     /// Generations in the order in which they became known.
@@ -70,12 +71,12 @@ impl core::fmt::Debug for Opener {
 }
 
 impl Opener {
-    /// Opens samples of `root` with the secret `own`.
-    pub fn new(root: Name, own: ExchangeSecret, config: OpenerConfig) -> Self {
+    /// Opens samples of `root` with the secrets `own`, of one reader. Without any, it opens nothing.
+    pub fn new(root: Name, own: Vec<ExchangeSecret>, config: OpenerConfig) -> Self {
+        let own = own.into_iter().map(|own| (reader_of(&own.public()), own));
         Self {
-            reader: reader_of(&own.public()),
             root,
-            own,
+            own: own.collect(),
             config,
             generations: BTreeMap::new(),
             order: VecDeque::new(),
@@ -113,6 +114,9 @@ impl Opener {
 
     /// The secret of a step.
     fn secret(&mut self, seal: &Seal) -> Result<StepSecret, Unopened> {
+        if self.own.is_empty() {
+            return Err(Unopened::NotAReader);
+        }
         let missing = || {
             let name = BoxName {
                 start: seal.start,
@@ -151,17 +155,20 @@ impl Opener {
         (number, total): (usize, usize),
     ) -> bool {
         let of = (name.start, name.generation);
-        let own = entries.iter().find(|entry| entry.reader == self.reader);
-        let opened = own
-            .filter(|entry| entry.step <= name.step)
-            .and_then(|entry| {
-                let made = BoxName {
-                    step: entry.step,
-                    ..*name
-                };
-                let secret = entry.open(&made.under(&self.root), &self.own)?;
-                Some((entry.step, secret))
-            });
+        let entries = entries.iter().filter(|entry| entry.step <= name.step);
+        let opened = entries.flat_map(|entry| {
+            let own = self.own.iter().filter(|(own, _)| *own == entry.reader);
+            own.map(move |(_, own)| (entry, own))
+        });
+        let opened = opened.filter_map(|(entry, own)| {
+            let made = BoxName {
+                step: entry.step,
+                ..*name
+            };
+            let secret = entry.open(&made.under(&self.root), own)?;
+            Some((entry.step, secret))
+        });
+        let opened = opened.min_by_key(|(step, _)| *step);
         match opened {
             Some(first) => {
                 let newest = first.clone();

@@ -1,60 +1,21 @@
 //! Secrets of generations and steps, and the keys of samples.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use hkdf::Hkdf;
 use namecast_packet::Name;
-use namecast_packet::tlv::{number_size, read_number};
+use namecast_stream::Seal;
 use sha2::Sha256;
 use zeroize::Zeroize as _;
 
 /// Octets of a secret.
 pub(super) const SECRET: usize = 32;
-/// Steps of a generation. A publisher begins another generation instead of one more.
-pub const MAX_STEPS: u16 = 1_024;
 /// Octets that sealing adds to a sample, while a publisher has had fewer than 2^32 generations: the tag of its cipher and the element Seal.
 pub const OVERHEAD: usize = 28;
 
 const NEXT_STEP: &[u8] = b"namecast sealed stream, version 1: next step";
 const SAMPLE_KEY: &[u8] = b"namecast sealed stream, version 1: samples of ";
-
-/// Key of a sealed sample, as named in its header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Seal {
-    /// Start of the publisher: random octets.
-    pub start: [u8; 4],
-    /// Generation of its keys.
-    pub generation: u64,
-    /// Step of the generation.
-    pub step: u16,
-}
-
-impl Seal {
-    /// Returns it as the value of its element: start, step in two octets, generation in 1, 2, 4 or 8.
-    pub fn encode(&self) -> Bytes {
-        let mut octets = BytesMut::with_capacity(14);
-        octets.put_slice(&self.start);
-        octets.put_u16(self.step);
-        let size = number_size(self.generation);
-        octets.put_slice(&self.generation.to_be_bytes()[8 - size..]);
-        octets.freeze()
-    }
-
-    /// Reads the value of its element; `None` if it is none, or its step is not one.
-    pub fn decode(octets: &[u8]) -> Option<Self> {
-        let (start, rest) = octets.split_first_chunk()?;
-        let (step, rest) = rest.split_first_chunk()?;
-        let step = u16::from_be_bytes(*step);
-        let generation = read_number(rest)?;
-        let is_shortest = number_size(generation) == rest.len();
-        (step < MAX_STEPS && is_shortest).then_some(Self {
-            start: *start,
-            generation,
-            step,
-        })
-    }
-}
 
 /// The secret of a step.
 #[derive(Clone)]

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::Name;
+use namecast_stream::seal::{MAX_STEPS, Seal};
 use namecast_units::Instant;
 
 use super::key_box::{BoxEntry, BoxName, MAX_ENTRIES, MAX_PACKETS, encode_entries};
-use super::schedule::{MAX_STEPS, SECRET, SampleKey, Seal, StepSecret, expand};
+use super::schedule::{SECRET, SampleKey, StepSecret, expand};
 
 /// How a stream is sealed.
 #[derive(Clone, Debug)]
@@ -89,6 +90,8 @@ struct Generation {
     step: u16,
     secret: StepSecret,
     entries: BTreeMap<[u8; 32], BoxEntry>,
+    /// Whether the box of its step is published, and does not change any more.
+    has_box: bool,
 }
 
 /// A sequence of samples.
@@ -143,6 +146,7 @@ impl Sealer {
                 step: 0,
                 secret: StepSecret::new([0; SECRET]),
                 entries: BTreeMap::new(),
+                has_box: false,
             },
             leave_at: None,
             next: None,
@@ -180,21 +184,21 @@ impl Sealer {
         if has_left && self.leave_at.is_none() {
             self.leave_at = Some(now + self.config.gather);
         }
-        if !came.is_empty() {
+        // The first box is published even if nobody reads, so that nobody waits for it.
+        if !came.is_empty() || !self.current.has_box {
             self.admit(now, &came);
         }
     }
 
     /// Makes the next step, for those who came.
     fn admit(&mut self, now: Instant, came: &[[u8; 32]]) {
-        let is_unused = self.current.entries.is_empty() && self.sequences.is_empty();
         let room = SealerConfig::MAX_READERS.saturating_sub(self.current.entries.len());
         if self.current.step + 1 >= MAX_STEPS || room < came.len() {
             // A new generation has room for all of them.
             self.leave_at = Some(self.leave_at.map_or(now, |at| at.min(now)));
             return;
         }
-        if !is_unused {
+        if self.current.has_box {
             self.current.advance();
         }
         self.enter(came, false);
@@ -225,7 +229,11 @@ impl Sealer {
             }
         }
         let entries: Vec<_> = generation.entries.values().cloned().collect();
-        let packets = entries.chunks(MAX_ENTRIES).map(encode_entries).collect();
+        generation.has_box = true;
+        let mut packets: Vec<_> = entries.chunks(MAX_ENTRIES).map(encode_entries).collect();
+        if packets.is_empty() {
+            packets.push(encode_entries(&[]));
+        }
         self.events
             .push_back(SealerEvent::Box(KeyBox { name, packets }));
     }
@@ -245,6 +253,7 @@ impl Sealer {
                 step: 0,
                 secret: StepSecret::new(self.draw()),
                 entries: BTreeMap::new(),
+                has_box: false,
             };
             self.next = Some((now + self.config.lead_time, next));
             let readers: Vec<_> = self.readers.iter().copied().collect();

@@ -32,7 +32,7 @@ fn sealer(seed: u8) -> Sealer {
 }
 
 fn opener(seed: u8) -> Opener {
-    Opener::new(name(ROOT), secret(seed), OpenerConfig::default())
+    Opener::new(name(ROOT), vec![secret(seed)], OpenerConfig::default())
 }
 
 fn sequence(rung: &str, class: &str) -> Name {
@@ -444,7 +444,7 @@ fn entries_are_bound_to_the_name_of_their_box() {
         (of_start, ROOT),
         (right, "/calls/fox/bob"),
     ] {
-        let mut opener = Opener::new(name(root), secret(1), OpenerConfig::default());
+        let mut opener = Opener::new(name(root), vec![secret(1)], OpenerConfig::default());
         assert!(opener.take(&wrong, &entries, (0, 1)));
         let seal = Seal {
             start: wrong.start,

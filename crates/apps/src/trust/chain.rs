@@ -190,6 +190,11 @@ impl Chains {
         &self.schema
     }
 
+    /// Returns the version of the list of revoked keys in force, which is the roster's.
+    pub const fn roster_version(&self) -> u64 {
+        self.revoked_version
+    }
+
     /// Returns the certificate of this name, if one is kept.
     pub fn certificate(&self, name: &Name) -> Option<&Certificate> {
         self.certificates.get(name).map(|held| &held.certificate)

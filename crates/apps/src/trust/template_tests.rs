@@ -44,6 +44,9 @@ fn signed(root: &str) -> Vec<String> {
             ("<µs>", "7"),
             ("<n>", "8"),
             ("<k>", "3"),
+            ("<start>", "%01%02%03%04"),
+            ("<generation>", "1"),
+            ("<step>", "2"),
         ] {
             text = text.replace(placeholder, value);
         }
@@ -52,7 +55,7 @@ fn signed(root: &str) -> Vec<String> {
     }
     assert_eq!(
         all.len(),
-        12,
+        13,
         "rows of the table, both classes and both kinds"
     );
     let others = [
@@ -61,7 +64,6 @@ fn signed(root: &str) -> Vec<String> {
         "hls/1M/index.m3u8/v=7/seg=0",
         "hls/1M/init-1.mp4/v=7/seg=0",
         "hls/1M/seq=5/v=7/seg=0",
-        "32=keys/%01%02%03%04/seq=1/seq=2/seg=0",
         "32=route",
     ];
     all.extend(others.map(|tail| format!("{root}/{tail}")));

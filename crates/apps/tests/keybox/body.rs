@@ -55,7 +55,7 @@ fn entries(octets: &Bytes) -> bool {
     );
     let root: Name = ROOT.parse().expect("a name");
     let secret = ExchangeSecret::of_seed(&READER);
-    let mut opener = Opener::new(root.clone(), secret, OpenerConfig::default());
+    let mut opener = Opener::new(root.clone(), vec![secret], OpenerConfig::default());
     let name = box_name(START);
     assert!(opener.take(&name, &entries, (0, 1)));
     let seal = Seal {

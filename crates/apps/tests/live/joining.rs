@@ -3,9 +3,12 @@
 use namecast_apps::live::watcher::{
     Event, Liveness, Pin, Refusal, RejoinReason, Trust, Verdict, WatcherConfig,
 };
+use namecast_apps::trust::schema::{Limits, Schema};
+use namecast_apps::trust::template::Template;
+use namecast_apps::trust::{Anchor, ChainConfig, Chains, Moment, SharedChains};
 use namecast_stream::StreamKind;
 
-use crate::world::{Show, World, at, key_digest, ms};
+use crate::world::{ROOT, Show, WALL, World, at, key_digest, ms};
 
 /// RTT 50 ms; the stream runs for 5.5 s, so the newest key frame is half a second old. Metadata takes one round trip,
 /// certificate and key frame the second: 100 ms, plus at most one frame period.
@@ -60,6 +63,53 @@ fn a_stream_that_starts_later_is_joined_when_it_does() {
     World::assert_decodable(&frames);
     assert_eq!(frames[0].1.position, 0);
     assert!(frames.len() >= 10, "{}", frames.len());
+}
+
+/// The publisher names version 3 of the roster from 1 s on; a relay holds it back, and the reader has version 2. It is said once within 30 s, and
+/// not again when version 3 is here.
+#[test]
+fn a_roster_held_back_is_noticed() {
+    let rules = Template::Streams.rules(&ROOT.parse().unwrap());
+    let schema = Schema::compile(&rules, &Limits::default()).unwrap();
+    let anchor = Anchor::Digest(key_digest(7));
+    let chains = Chains::new(schema.into(), 1, anchor, ChainConfig::default());
+    let chains = SharedChains::new(chains);
+    let revoke = |version| {
+        chains.with(|it| {
+            it.tell(Moment::Live(WALL));
+            it.set_revoked(version, [].into()).unwrap();
+        });
+    };
+    revoke(2);
+    let mut world = World::new(Show::default());
+    let peer = world.join(WatcherConfig {
+        trust: Trust::Schema(chains.clone()),
+        ..World::config()
+    });
+    world.run_until(at(1_000));
+    assert!(!world.peers[peer].frames.is_empty());
+    let publisher = world.publisher.as_mut().unwrap();
+    publisher.set_roster_version(Some(3));
+    let held_back = |world: &World| {
+        let events = world.peers[peer].events.iter();
+        let held_back =
+            events.filter(|(_, event)| *event == Event::RosterHeldBack { known: 2, told: 3 });
+        held_back.map(|(at, _)| *at).collect::<Vec<_>>()
+    };
+    world.run_until(at(40_000));
+    let noticed = held_back(&world);
+    assert_eq!(noticed.len(), 1, "{noticed:?}");
+    assert!(
+        (at(21_000)..=at(31_000)).contains(&noticed[0]),
+        "{noticed:?}"
+    );
+    revoke(3);
+    world.run_until(at(80_000));
+    assert_eq!(held_back(&world).len(), 1);
+    assert_eq!(
+        world.peers[peer].watcher.stats(world.now).rosters_held_back,
+        1
+    );
 }
 
 /// A catalogue of 15 packets does not travel in metadata. It costs two round trips, for the first packet and for the

@@ -8,6 +8,7 @@
 mod joining;
 mod playing;
 mod reordering;
+mod sealed;
 mod swarm;
 mod trouble;
 mod wanted;

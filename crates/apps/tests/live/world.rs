@@ -1,7 +1,7 @@
 //! A publisher and its watchers in virtual time, joined by one link with delay, loss and damage.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use core::time::Duration;
 
@@ -10,7 +10,9 @@ use namecast_apps::Output;
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_apps::live::watcher::{Event, Frame, Signer, Watched, Watcher, WatcherConfig};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
-use namecast_packet::{Certificate, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity};
+use namecast_packet::{
+    Certificate, Data, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity,
+};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
 
@@ -218,6 +220,10 @@ pub(crate) struct World {
     pub(crate) skew: i64,
     /// The same when the publisher was first called, by which its stream runs.
     skew_at_start: Option<i64>,
+    /// Readers of sealed samples; `None`: they are not sealed.
+    pub(crate) readers: Option<BTreeSet<[u8; 32]>>,
+    /// Data packets that left the publisher, if they are kept.
+    pub(crate) captured: Option<Vec<Data>>,
     /// Data packets that left the publisher.
     pub(crate) data_sent: u64,
     pub(crate) interests_seen: u64,
@@ -248,6 +254,8 @@ impl World {
             silent: false,
             skew: 0,
             skew_at_start: None,
+            readers: None,
+            captured: None,
             data_sent: 0,
             interests_seen: 0,
             in_flight: BinaryHeap::new(),
@@ -276,7 +284,11 @@ impl World {
             Box::new(signer(seed)),
             &certificate(seed),
         );
-        self.publisher = Some(publisher.unwrap());
+        let publisher = publisher.unwrap();
+        self.publisher = Some(match &self.readers {
+            None => publisher,
+            Some(readers) => publisher.sealed([self.number as u8; 32], readers).unwrap(),
+        });
         self.skew_at_start = None;
         self.pending.clear();
         (self.video, self.audio) = ((self.now, 0), (self.now, 0));
@@ -472,6 +484,9 @@ impl World {
                 continue;
             };
             self.data_sent += 1;
+            if let Some(captured) = &mut self.captured {
+                captured.push(data.clone());
+            }
             let names: Vec<_> = data.name().prefixes().collect();
             for name in names {
                 let is_exact = name == *data.name();

@@ -153,6 +153,7 @@ static WHOLE: LazyLock<Vec<Bytes>> = LazyLock::new(|| {
             composition_offset: Duration::ZERO,
             encoded_at: captured_at,
             payload: vec![5; 500].into(),
+            seal: None,
         };
         let stamp = Stamp {
             published_at: captured_at,

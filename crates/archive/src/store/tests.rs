@@ -86,6 +86,7 @@ fn sample(position: u64) -> Vec<Data> {
         composition_offset: Duration::ZERO,
         encoded_at: captured_at(position),
         payload: payload.into(),
+        seal: None,
     };
     let stamp = Stamp {
         published_at: captured_at(position) + Duration::from_millis(9),

@@ -1,5 +1,7 @@
 //! `namecast publish`: an input under a name, through a forwarder.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, ValueEnum};
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
@@ -14,6 +16,7 @@ use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
+use crate::readers::Readers;
 use crate::rules::Rules;
 use crate::telemetry::{Observation, Reporter, tables};
 
@@ -27,6 +30,7 @@ Examples:
   namecast publish /tv --package hls --ladder 300k@426x240,1M@854x480,2500k@1280x720     for players that know HLS
   ffmpeg -re -i film.mp4 -c copy -f mpegts - | namecast publish /film --input -
   namecast publish /studio --input rtmp://:1935/key      what is pushed to rtmp://ADDRESS:1935/key, by OBS for example
+  namecast publish /calls/fox/ann --schema /calls/fox --sealed    for members of the room /calls/fox alone
   namecast publish /cam --connect udp4://192.0.2.1:6363  through a forwarder elsewhere
 
 Exits with 1 where the input failed, where no forwarder ever took the name, and where somebody else publishes it.")]
@@ -64,6 +68,10 @@ pub struct Publish {
     /// Rules to publish by.
     #[command(flatten)]
     pub rules: Rules,
+    /// Seal pictures, sound and data, so that only members of the room of --schema can open them: whoever is certified from now on, too,
+    /// and nobody whose key is revoked.
+    #[arg(long, requires = "schema", conflicts_with = "package")]
+    pub sealed: bool,
 }
 
 /// Whether frames are packaged, and how.
@@ -133,6 +141,8 @@ pub(super) const LINGER: Duration = Duration::from_secs(1);
 const CACHE: ByteSize = ByteSize::mebibytes(1);
 const TAKES_EVERYTHING: &str = "publishing under / takes every name of the forwarder: give a longer name such as /cam, or add --whole-namespace";
 
+const NO_ROSTER: &str = "--sealed needs a roster, which names the readers: write --schema with the room's root, such as /calls/fox, not with a file";
+
 const NEVER_REGISTERED: &str = "nobody could watch: the forwarder never accepted the name; namecast status shows whether it is alive";
 
 /// Runs until interrupted, or the input or the time is over.
@@ -149,6 +159,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         observation,
         keys,
         rules,
+        sealed,
     } = arguments;
     anyhow::ensure!(!name.is_empty() || whole_namespace, TAKES_EVERYTHING);
     let mut stop = Stop::new(run.duration)?;
@@ -160,16 +171,20 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     let store = key_store(keys.keys.clone())?;
-    let identity = rules
-        .identity(&node, uplink.face(), (&store, &name))
+    let certified = rules
+        .publisher(&node, uplink.face(), (&store, &name))
         .await?;
     let manner = Manner {
-        is_certified: identity.is_some(),
+        is_certified: certified.is_some(),
+        is_sealed: sealed,
         package: packaging.choose(&mut media),
         started_at: node.clock().wall(),
         takes_over: take_over,
     };
     let claiming = Claiming::new(&name, &keys, announce.when(), manner);
+    let followed = certified.and_then(|it| it.followed);
+    anyhow::ensure!(!sealed || followed.is_some(), NO_ROSTER);
+    let mut readers = followed.map(|followed| Readers::new(followed, node.clock()));
     let mut claimed = ClaimedName::begin(&node, uplink.face(), claiming).await?;
     let opening = Publishing::start(&node, &name, &media, &keys, manner);
     let mut publishing = tokio::select! {
@@ -188,7 +203,13 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                     break outcome;
                 }
             },
-            _ = tick.tick() => show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?,
+            _ = tick.tick() => {
+                if let Some(renewed) = readers.as_mut().and_then(Readers::renewed) {
+                    publishing.follow(renewed).await;
+                }
+                show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?;
+            }
+            renewed = changed(&mut readers) => publishing.follow(renewed).await,
             (_, text) = uplink.changed() => progress.say_once(&text),
             state = claimed.changed() => match state {
                 Ok(state) => tell_registration(&state, &name, &stats, &mut progress),
@@ -204,6 +225,14 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     outcome.and_then(|()| uplink.ensure_was_up())?;
     anyhow::ensure!(claimed.was_registered(), NEVER_REGISTERED);
     Ok(())
+}
+
+/// Waits until there is another roster, if there is one.
+async fn changed(readers: &mut Option<Readers>) -> (BTreeSet<[u8; 32]>, u64) {
+    match readers {
+        Some(readers) => readers.changed().await,
+        None => core::future::pending().await,
+    }
 }
 
 /// Shows and writes figures.

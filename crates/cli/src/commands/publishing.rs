@@ -1,17 +1,19 @@
 //! What `demo`, `publish` and `serve` have in common: an input is encoded, and published on a node.
 
 use core::fmt::Write as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use namecast::{Handle, drive};
 use namecast_apps::Now;
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, PublisherCounters};
+use namecast_apps::live::{
+    EncodedFrame, Publisher, PublisherConfig, PublisherCounters, SealingCounters,
+};
 use namecast_media::capture_clock;
 use namecast_media::ingest::{IngestCounters, MediaFrame, StreamKind};
 use namecast_media::package::Packager;
-use namecast_net::{Clock, Identity, Node};
+use namecast_net::{Clock, Identity, Node, random};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, StreamInfo};
@@ -63,6 +65,8 @@ pub(super) struct Manner {
     pub(super) takes_over: bool,
     /// Whether the key is the one that a certificate was installed for, under that certificate.
     pub(super) is_certified: bool,
+    /// Whether samples are sealed, for nobody at first.
+    pub(super) is_sealed: bool,
 }
 
 impl Manner {
@@ -73,6 +77,7 @@ impl Manner {
             started_at: clock.wall(),
             takes_over: false,
             is_certified: false,
+            is_sealed: false,
         }
     }
 
@@ -133,6 +138,10 @@ impl Publishing {
             &certificate,
         )?
         .with_title(media.title.clone())?;
+        let publisher = match manner.is_sealed {
+            true => publisher.sealed(random(), &BTreeSet::new())?,
+            false => publisher,
+        };
         let rungs = rung_ids(&publisher, &streams);
         let is_video = |stream: &StreamInfo| stream.kind == StreamKind::Video;
         let followed = match sources.streams.iter().any(is_video) {
@@ -231,6 +240,16 @@ impl Publishing {
         Ok(())
     }
 
+    /// Goes by a roster of this version: the holders of these X25519 keys can open what is sealed from now on, and nobody else soon.
+    pub(super) async fn follow(&self, (readers, version): (BTreeSet<[u8; 32]>, u64)) {
+        let set = move |publisher: &mut Publisher, now: Now| {
+            publisher.set_readers(now.monotonic, &readers);
+            publisher.set_roster_version(Some(version));
+        };
+        // `None`: the node has stopped.
+        let _ = self.handle.call(set).await;
+    }
+
     /// What is wrong with the inputs, as long as it is.
     pub(super) fn problem(&self) -> Option<String> {
         let silence = self.clock.now().since(self.last_frame_at);
@@ -319,6 +338,8 @@ struct Counted {
     cache_size: ByteSize,
     /// Why the last frame that was refused was.
     last_refusal: Option<String>,
+    /// Of sealed samples, and their readers.
+    sealing: Option<(SealingCounters, usize)>,
     /// Capture to end of encoding, median and 99th percentile of the last second.
     encode_ms: [f64; 2],
     /// The same since the start.
@@ -333,6 +354,9 @@ impl Counted {
             pending: publisher.pending(),
             cache_size: publisher.cache_size(),
             last_refusal: publisher.last_refusal().map(str::to_owned),
+            sealing: publisher
+                .sealing()
+                .map(|(counters, readers)| (*counters, readers)),
             encode_ms: [0.0; 2],
             encode_times: Histogram::default(),
         }
@@ -410,12 +434,51 @@ pub(super) struct Figures {
     pub cache_octets: u64,
     /// Packets that broke the format.
     pub malformed: u64,
+    /// Of sealed samples.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sealed: Option<SealedFigures>,
     /// Of a package.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub package: Option<PackagedFigures>,
     /// Of the archive beside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveFigures>,
+}
+
+/// Sealed samples and key boxes of a publisher.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct SealedFigures {
+    /// Readers now.
+    pub readers: u64,
+    /// Samples sealed.
+    pub samples: u64,
+    /// Key boxes published.
+    pub boxes: u64,
+    /// Times that all keys were changed.
+    pub generations: u64,
+    /// Readers whose key cannot be used.
+    pub bad_keys: u64,
+    /// Interests for key boxes.
+    pub interests: u64,
+    /// Of those, refused.
+    pub refused: u64,
+    /// Of those, dropped: no room.
+    pub dropped_full: u64,
+}
+
+impl SealedFigures {
+    const fn new((counters, readers): (SealingCounters, usize)) -> Self {
+        Self {
+            readers: readers as u64,
+            samples: counters.samples,
+            boxes: counters.boxes,
+            generations: counters.generations,
+            bad_keys: counters.bad_keys,
+            interests: counters.interests,
+            refused: counters.refused,
+            dropped_full: counters.dropped_full,
+        }
+    }
 }
 
 /// What happened to the inputs of a publisher, all together.
@@ -482,6 +545,7 @@ impl Figures {
             wire_octets: producer.wire,
             cache_octets: counted.cache_size.as_bytes(),
             malformed: publisher.malformed,
+            sealed: counted.sealing.map(SealedFigures::new),
             package: None,
             archive: None,
         }

@@ -1,5 +1,6 @@
 //! `namecast trust`: schemas, which say which key may sign which name, and rooms, whose members are certified by an anchor.
 
+mod invitations;
 mod rooms;
 mod serve;
 
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::Keys;
 use crate::rules::read;
+use invitations::{Invite, JoinRoom};
 use rooms::{Init, Request, Sign};
 use serve::ServeRoom;
 
@@ -37,6 +39,9 @@ A room, from nothing:
   namecast publish /calls/fox/ann --schema /calls/fox         Ann publishes under it
   namecast watch /calls/fox/ann --schema /calls/fox --key DIGEST
                                                               others watch, by the anchor's digest
+By a link instead, while the host serves:
+  namecast trust invite /calls/fox --uses 1                   the host makes a link, and sends it to Ann
+  namecast trust join '#room=/calls/fox&key=…&t=…' --name Ann Ann becomes a member
   namecast trust revoke /calls/fox/ann                        the host revokes her key: readers refuse it within seconds")]
 pub struct Trust {
     /// What to do.
@@ -79,6 +84,19 @@ pub enum TrustWhat {
         /// Where keys are.
         #[command(flatten)]
         keys: Keys,
+    },
+    /// Make a link by which others become members of a room, and print it.
+    Invite(Invite),
+    /// Become a member of a room by a link.
+    Join(JoinRoom),
+    /// Say yes to a newcomer who waits at `namecast trust serve --knock`.
+    Admit {
+        /// Digest of the newcomer's key, as it was printed there, or its first 8 digits.
+        #[arg(value_name = "DIGEST")]
+        who: String,
+        /// Root of the room, if there are several here.
+        #[arg(long, value_name = "NAME")]
+        room: Option<Name>,
     },
     /// Revoke the key of a member, from now on.
     Revoke {
@@ -148,6 +166,9 @@ pub(super) async fn run(arguments: Trust) -> anyhow::Result<()> {
         TrustWhat::Request(arguments) => rooms::request(arguments),
         TrustWhat::Sign(arguments) => rooms::sign(arguments),
         TrustWhat::Install { file, keys } => rooms::install(&file, keys),
+        TrustWhat::Invite(arguments) => invitations::invite(arguments),
+        TrustWhat::Join(arguments) => invitations::join(arguments).await,
+        TrustWhat::Admit { who, room } => invitations::admit(&who, room.as_ref()),
         TrustWhat::Revoke { who, room } => rooms::revoke(&who, room.as_ref()),
         TrustWhat::Members { room, json } => rooms::members(room, json),
         TrustWhat::Serve(arguments) => serve::run(arguments).await,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use namecast::{Handle, drive};
 use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
+use namecast_apps::sealed::Unopened;
 use namecast_command::Stop;
 use namecast_command::report::{ProgressLine, local, print_line, printable};
 use namecast_media::record::{Destination, Recorder};
@@ -27,9 +28,10 @@ use ending::Ending;
 use package::IsPackage;
 
 use super::uplink::Uplink;
-use super::{FIGURES_INTERVAL, WrongUse};
+use super::{FIGURES_INTERVAL, WrongUse, key_store};
 use crate::hexadecimal::hex;
 use crate::key_check::KeyCheck;
+use crate::readers::advice;
 use crate::telemetry::{Reporter, tables};
 
 /// What the node keeps: enough for what was asked for and came too late.
@@ -59,6 +61,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         observation,
         rules,
         trusted,
+        keys: own,
         ..
     } = arguments;
     let mut stop = Stop::new(run.duration)?;
@@ -67,7 +70,12 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let trusted = (&name, &trusted);
     let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
     config.trust = keys.trust();
+    let root = rules.root();
+    if let Some(root) = &root {
+        config.reader = key_store(own.keys)?.reader_secrets(root)?;
+    }
     let film = output.as_ref().and_then(Destination::as_mp4);
+    let is_member = !config.reader.is_empty();
     let mut session = Session {
         film: film.map(Path::to_owned),
         control: controller.unwrap_or_default(),
@@ -77,6 +85,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         picture: None,
+        sealed: advice(&name, root.as_ref(), is_member),
         wants_live: arguments.from.is_none(),
         streams: arguments.stream.clone(),
         prints_data: false,
@@ -187,6 +196,8 @@ struct Session {
     prints_json: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
+    /// What to do where the stream is sealed for others.
+    sealed: String,
     wants_live: bool,
     /// Streams that have to be there.
     streams: Vec<String>,
@@ -316,6 +327,15 @@ impl Session {
             }
             Watched::Signer(signer) => self.hear_signer(&signer)?,
             Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness)?,
+            Watched::Event(Event::Unopened(Unopened::NotAReader)) => {
+                let text = self.sealed.clone();
+                self.ending.on_sealed(&text);
+                if self.prints_json {
+                    self.tell("sealed", &json!({ "text": text }), &text)?;
+                } else {
+                    self.progress.say_error(&text);
+                }
+            }
             Watched::Event(event) => {
                 let text = match event.is_detail() {
                     true => {

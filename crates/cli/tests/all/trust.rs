@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::program::{Program, command, home, start_forwarder, until};
+use namecast_net::Clock;
 use serde_json::{Value, json};
 
 fn run(home: &Path, arguments: &str) -> Output {
@@ -289,5 +290,197 @@ fn a_host_certifies_no_name_that_another_key_had() {
     assert!(
         members.contains("/calls/fox/eve") && members.contains("revoked"),
         "{members}"
+    );
+}
+
+/// Playback of `name` by `home` from a time on, and its figures at the end.
+fn figures_of_past(home: &Path, watch: &str, from: u64) -> Value {
+    let line = format!("{watch} --from {from} --duration 10s");
+    let mut watcher = Program::start(home, &line);
+    let last = watcher.lines().last().unwrap();
+    assert_eq!(last["final"], json!(true));
+    last["stats"].clone()
+}
+
+/// Ann publishes for the members alone. Bob watches; Eve, a stranger, is told who can and how to become one. Carol is certified meanwhile and
+/// watches from then on, Bob is revoked and sees no more. Years later, with Ann gone, Bob watches in the archive what was sealed for him, and Carol,
+/// who came later, sees nothing of it.
+#[test]
+fn a_sealed_stream_is_opened_by_members_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, bob, carol, eve, keeper] =
+        ["host", "ann", "bob", "carol", "eve", "keeper"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    certify(&host, &ann, "/calls/fox/ann");
+    certify(&host, &bob, "/calls/fox/bob");
+    let _serving = Program::start(
+        &host,
+        &format!("trust serve {ROOM} --quiet --connect {face}"),
+    );
+    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
+    let mut publisher = Program::start(
+        &ann,
+        &format!("{publish} --stats stats --schema {ROOM} --connect {face}"),
+    );
+    let rules = format!("--schema {ROOM} --key {anchor} --connect {face}");
+    let _archive = Program::start(
+        &keeper,
+        &format!("archive /calls/fox/ann --quiet --store kept --stats stats {rules}"),
+    );
+    let watch = format!("watch /calls/fox/ann --no-audio --json {rules}");
+    let live = format!("{watch} --stats stats");
+    let sealed = |home: &Path, what: &str| {
+        let stats = crate::program::newest_stats(&home.join("stats"))?;
+        stats["sealed"][what].as_u64()
+    };
+    let opens = |home: &Path, more_than: u64| {
+        until("opened samples", || {
+            sealed(home, "opened").filter(|opened| *opened > more_than)
+        })
+    };
+    let _watcher = Program::start(&bob, &live);
+    opens(&bob, 10);
+    let recorded = until("recorded samples", || {
+        let kept = crate::program::newest_stats(&keeper.join("stats"))?;
+        (kept["samples"].as_u64()? > 100).then(|| Clock::new().wall().as_micros() / 1_000_000)
+    });
+
+    let said = refused(&eve, &watch);
+    for part in [
+        "is sealed for the members of /calls/fox",
+        "namecast trust request /calls/fox/YOUR-ID",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    let file = refused(
+        &ann,
+        &format!("{publish} --schema request --connect {face}"),
+    );
+    assert!(file.contains("request"), "{file}");
+
+    certify(&host, &carol, "/calls/fox/carol");
+    let _carol = Program::start(&carol, &live);
+    opens(&carol, 10);
+    text(&host, "trust revoke /calls/fox/bob");
+    until("samples that Bob cannot open", || {
+        sealed(&bob, "not_a_reader").filter(|unopened| *unopened > 10)
+    });
+    let unopened = ["not_a_reader", "before_joining", "box_missing", "damaged"];
+    let unopened = || unopened.map(|why| sealed(&carol, why));
+    let (before, then) = (sealed(&carol, "opened").unwrap(), unopened());
+    opens(&carol, before + 10);
+    // Those from before the publisher knew her are all that she could not open.
+    assert_eq!(unopened(), then);
+    let changed = until("a change of keys", || sealed(&ann, "generations"));
+    assert_eq!(changed, 1);
+
+    publisher.kill();
+    let from = recorded - 2;
+    let stats = figures_of_past(&bob, &watch, from);
+    assert!(stats["sealed"]["opened"].as_u64() > Some(50), "{stats}");
+    let stats = figures_of_past(&carol, &watch, from);
+    assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
+    let not_for_her = stats["sealed"]["not_a_reader"].as_u64();
+    assert!(not_for_her > Some(50), "{stats}");
+}
+
+/// A link for one use lets one in, again and again with the same certificate, and nobody else. With another link nine join at once, and get nine names. Where
+/// the host knocks, somebody says yes first.
+#[test]
+fn a_link_lets_as_many_in_as_it_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let anchor = init(&host);
+    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
+    let mut serving = Program::start(&host, &serve);
+    let invite = |more: &str| {
+        let link = text(&host, &format!("trust invite {ROOM} {more}"));
+        let link = link.trim_end().to_owned();
+        assert!(
+            link.contains(&format!("#room=/calls/fox&key={anchor}&t=")),
+            "{link}"
+        );
+        link
+    };
+    let once = invite("--uses 1 --page https://example.org/");
+    let join = |link: &str, name: &str| format!("trust join {link} --name {name} --connect {face}");
+    let joined = text(&ann, &join(&once, "Ann"));
+    assert!(
+        joined.starts_with("/calls/fox/ann is certified until"),
+        "{joined}"
+    );
+    // The host starts again: it remembers who joined, and that the link was used.
+    serving.kill();
+    let mut serving = Program::start(&host, &serve);
+    assert_eq!(text(&ann, &join(&once, "Ann")), joined);
+    let said = refused(&eve, &join(&once, "Eve"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+    let wrong = format!("{}{}", &once[..once.len() - 8], "00000000");
+    let said = refused(&eve, &join(&wrong, "Eve"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+
+    let link = invite("--role guest");
+    let newcomers: Vec<_> = (0..9)
+        .map(|n| home(directory.path(), &format!("n{n}")))
+        .collect();
+    let joining: Vec<_> = newcomers
+        .iter()
+        .map(|home| {
+            let mut command = command(home, &join(&link, "Ann"));
+            command
+                .stdout(std::process::Stdio::piped())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let mut names: Vec<_> = joining
+        .into_iter()
+        .map(|joining| {
+            let output = joining.wait_with_output().unwrap();
+            assert!(output.status.success());
+            let text = String::from_utf8(output.stdout).unwrap();
+            text.split(' ').next().unwrap().to_owned()
+        })
+        .collect();
+    names.sort_unstable();
+    let expected = (2..=10).map(|n| format!("/calls/fox/ann-{n}"));
+    let mut expected: Vec<_> = expected.collect();
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    let members = printed(&host, "trust members --json");
+    let members: Vec<Value> = serde_json::from_slice(&members).unwrap();
+    let guests = members.iter().filter(|it| it["role"] == "guest");
+    assert_eq!((members.len(), guests.count()), (10, 9));
+    text(&host, "trust revoke /calls/fox/ann");
+    let said = refused(&ann, &join(&link, "Ann"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+
+    serving.kill();
+    let mut knocking = command(&host, &format!("{serve} --knock"));
+    let knocking = knocking.stderr(std::process::Stdio::piped());
+    let mut knocking = Program(
+        knocking
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
+    let waiting = Program::start(&eve, &join(&link, "Eve"));
+    let said = std::io::BufReader::new(knocking.0.stderr.take().unwrap());
+    let knock = std::io::BufRead::lines(said)
+        .map_while(Result::ok)
+        .find(|line| line.contains("wants to join"))
+        .unwrap();
+    let (_, key) = knock.split_once("admit ").unwrap();
+    let key = &key[..16];
+    assert!(knock.contains("'Eve' with the key"), "{knock}");
+    text(&host, &format!("trust admit {key}"));
+    let mut waiting = waiting;
+    let mut joined = String::new();
+    std::io::Read::read_to_string(&mut waiting.0.stdout.take().unwrap(), &mut joined).unwrap();
+    assert!(
+        joined.starts_with("/calls/fox/eve is certified until"),
+        "{joined}"
     );
 }

@@ -81,6 +81,7 @@ pub(super) fn header(position: u64, other_sequence: u64) -> SampleHeader {
         shard_size: None,
         parity_count: 0,
         asked: None,
+        seal: None,
     }
 }
 
@@ -107,6 +108,7 @@ pub(super) fn key_sample(sequence: u64, size: usize, next_delta: u64) -> Segment
         composition_offset: Duration::ZERO,
         encoded_at: WALL,
         payload: vec![1; size].into(),
+        seal: None,
     };
     let stamp = Stamp {
         published_at: WALL,

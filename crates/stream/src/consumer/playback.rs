@@ -215,6 +215,7 @@ impl Playback {
         };
         let sample = Sample {
             key: key.0 == SampleClass::Key,
+            sequence: key.1,
             payload: complete.payload,
             lead_at,
             complete_at: complete.at,

@@ -130,6 +130,7 @@ impl Desk {
             composition_offset: Duration::ZERO,
             encoded_at: stamp.published_at,
             payload: (0..size).map(|octet| octet as u8).collect(),
+            seal: None,
         };
         self.segmenter
             .segment(&sample, stamp, &signer(b"key"))

@@ -211,6 +211,8 @@ impl Delivery {
 pub struct Sample {
     /// Whether it decodes by itself.
     pub key: bool,
+    /// Number of the sample in its class.
+    pub sequence: u64,
     /// The encoded sample.
     pub payload: Bytes,
     /// What its lead says.

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 
-use namecast_packet::{Data, Interest, Name, Nonce, Signer};
+use namecast_packet::{Data, DataBuilder, Interest, Name, Nonce, Signer};
 use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use crate::catalogue::{Catalogue, is_rung_name};
@@ -91,6 +91,7 @@ pub struct Producer {
     pending: PendingTable<Key>,
     objects: Objects,
     catalogue: Option<(Name, Bytes)>,
+    roster_version: Option<u64>,
     metadata: FreshAnswer,
     /// Challenges answered, and since when.
     challenges: (Instant, u32),
@@ -120,6 +121,7 @@ impl Producer {
             pending: PendingTable::new(config.max_pending, config.max_pending_per_segment),
             objects: Objects::default(),
             catalogue: None,
+            roster_version: None,
             metadata: FreshAnswer::default(),
             challenges: (Instant::ZERO, 0),
             output: VecDeque::new(),
@@ -195,6 +197,16 @@ impl Producer {
         }
         self.objects.insert(data);
         Ok(())
+    }
+
+    /// Sets the version of the room's roster that metadata names from now on.
+    pub const fn set_roster_version(&mut self, version: Option<u64>) {
+        self.roster_version = version;
+    }
+
+    /// Signs `data` with the key that signs all that is published.
+    pub fn sign(&self, data: DataBuilder) -> Data {
+        data.sign(&*self.signer)
     }
 
     /// Publishes one sample and answers the Interests that waited for it.
@@ -427,10 +439,12 @@ impl Producer {
         let (names, rungs, signer) = (&self.names, &self.rungs, &*self.signer);
         let freshness = self.config.freshness;
         let taken_over_at = self.config.taken_over_at;
+        let roster_version = self.roster_version;
         let make = |version| {
             let metadata = Metadata {
                 catalogue: Some(catalogue.clone()),
                 taken_over_at,
+                roster_version,
                 ..metadata(catalogue_name, rungs, wall, interest)
             };
             let content = metadata.encode_within(MAX_METADATA_CONTENT);
@@ -454,6 +468,7 @@ impl Producer {
         *signed += 1;
         let metadata = Metadata {
             taken_over_at: self.config.taken_over_at,
+            roster_version: self.roster_version,
             ..metadata(catalogue_name, &self.rungs, wall, interest)
         };
         let content = metadata.encode_within(MAX_METADATA_CONTENT);
@@ -529,6 +544,7 @@ fn metadata(
         latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
         nonce: interest.nonce(),
         taken_over_at: None,
+        roster_version: None,
     }
 }
 

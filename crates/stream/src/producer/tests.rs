@@ -153,6 +153,7 @@ impl Desk {
             composition_offset: Duration::ZERO,
             encoded_at: self.wall(),
             payload: vec![1; size].into(),
+            seal: None,
         };
         let wall = self.wall();
         self.producer.publish(self.now, wall, self.rung, &sample)

@@ -16,6 +16,7 @@ fn header() -> SampleHeader {
         shard_size: None,
         parity_count: 0,
         asked: None,
+        seal: None,
     }
 }
 
@@ -107,9 +108,17 @@ fn the_largest_header_has_the_size_that_bounds_assume() {
             waited_for: Duration::MAX,
             nonce: Nonce([0; 4]),
         }),
+        seal: Some(Seal {
+            start: [0xff; 4],
+            generation: u64::MAX,
+            step: 1_023,
+        }),
     };
-    assert_eq!(largest.encoded_size(), 2 + 5 * 10 + 6 + 4 + 4 + 10 + 6 + 6);
-    assert!(largest.encoded_size() <= 95);
+    assert_eq!(
+        largest.encoded_size(),
+        2 + 5 * 10 + 6 + 4 + 4 + 10 + 6 + 6 + 16
+    );
+    assert!(largest.encoded_size() <= 111);
 }
 
 #[test]
@@ -257,4 +266,31 @@ fn the_composition_offset_is_there_where_pictures_are_reordered() {
         decode(&absurd, &digests(0), b"12345"),
         Err(SampleError::CompositionOffset(10_000_001))
     );
+}
+
+/// A reader that knows nothing of seals must not pass sealed octets to its decoder: the element's type is odd, and so critical.
+#[test]
+fn sealed_samples_name_their_key() {
+    let sealed = SampleHeader {
+        seal: Some(Seal {
+            start: [1, 2, 3, 4],
+            generation: 258,
+            step: 5,
+        }),
+        ..header()
+    };
+    let read = decode(&sealed, &Digests::default(), b"abcde").unwrap();
+    assert_eq!(*read.header(), sealed);
+    let content = encode_lead(&sealed, &Digests::default(), b"abcde");
+    let element = [201, 8, 1, 2, 3, 4, 0, 5, 1, 2];
+    let at = content.windows(10).position(|it| it == element).unwrap();
+    assert_eq!(SEAL % 2, 1);
+    // Step 1029 is none.
+    let mut wrong = content.to_vec();
+    wrong[at + 6] = 4;
+    let error = Lead::decode_content(&wrong.into()).unwrap_err();
+    let SampleError::Malformed(error) = error else {
+        panic!("{error}");
+    };
+    assert_eq!((error.field, error.problem), ("Seal", Problem::Malformed));
 }

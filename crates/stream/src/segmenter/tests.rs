@@ -39,6 +39,7 @@ fn sample(size: usize) -> Sample {
         composition_offset: Duration::ZERO,
         encoded_at: Timestamp::from_micros(1_800_000_000_012_000),
         payload: payload.into(),
+        seal: None,
     }
 }
 

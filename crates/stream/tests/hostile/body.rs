@@ -167,6 +167,7 @@ impl Scene {
             composition_offset: Duration::ZERO,
             encoded_at: wall,
             payload: Bytes::from(vec![1; size]),
+            seal: None,
         };
         if self
             .producer
@@ -271,6 +272,7 @@ impl Scene {
             shard_size: several.then_some(shard),
             parity_count,
             asked: None,
+            seal: None,
         };
         let mut writer = Writer::default();
         header.encode(&mut writer);

@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use namecast_packet::{Data, Name};
 use namecast_stream::metadata::{Latest, Metadata};
-use namecast_stream::path::Token;
+use namecast_stream::path::{Request, Token};
 use namecast_stream::{Catalogue, SampleClass};
 use namecast_units::{Instant, Timestamp};
 
@@ -43,10 +43,30 @@ impl Recorder {
             self.on_certificate(now, data);
         } else if self.catalogues.has_requested(token) {
             self.on_catalogue_segment(now, token.segment.index, data);
+        } else if self.boxes.has_requested(token) {
+            self.on_key_box(now, token, data);
         } else {
             return false;
         }
         true
+    }
+
+    /// Keeps a packet of a key box.
+    fn on_key_box(&mut self, now: Instant, token: Token, data: &Data) {
+        let verifier = self.verifier.as_ref();
+        if !verifier.is_some_and(|verifier| data.verify(&*verifier.0).is_ok()) {
+            self.counters.verification_failures += 1;
+            self.uplink.carry_out(now, Request::Reject(token));
+            return;
+        }
+        let attempts = self.config.max_attempts;
+        let uplink = (&mut self.uplink, attempts);
+        let root = self.names.root();
+        self.boxes.on_packet(now, (root, data), uplink);
+        self.push(Recorded::Object {
+            data: Box::new(data.clone()),
+            replaces: None,
+        });
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) {

@@ -7,6 +7,7 @@
 //! It asks only for what is published, once metadata says so: completeness comes before latency, watchers' Interests stay the
 //! first ones, and most answers come from caches.
 
+mod boxes;
 mod join;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,12 +22,13 @@ use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::path::{
     self, Budget, ClientId, LiveConfig, Object, Received, Retry, Token, Uplink, UplinkConfig,
 };
-use namecast_stream::{Catalogue, RungNames, SampleClass, StreamNames};
+use namecast_stream::{Catalogue, Lead, RungNames, SampleClass, StreamNames};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
 use crate::discovery::{CatalogueFetcher, SentProbes, Signer, Trust};
 use crate::samples::{self, Limits, News, Sequence, Taken};
 use crate::{Application, Now, Output, face};
+use boxes::KeyBoxes;
 
 /// How to record one root. [`RecorderConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -250,6 +252,7 @@ pub struct Recorder {
     heard_at: Option<Instant>,
     is_silent: bool,
     rungs: Vec<Rung>,
+    boxes: KeyBoxes,
     outputs: VecDeque<Output<Recorded>>,
     counters: Counters,
 }
@@ -277,6 +280,7 @@ impl Recorder {
             metadata: client.object(0),
             certificate: client.object(1),
             catalogues: CatalogueFetcher::new(uplink.new_client()),
+            boxes: KeyBoxes::new(uplink.new_client()),
             uplink,
             probed_at: None,
             probe_at: Instant::ZERO,
@@ -335,6 +339,10 @@ impl Recorder {
             self.uplink.carry_out(now, request);
         }
         self.counters.verification_failures += u64::from(taken == Taken::Bad);
+        let header = lead.as_ref().map(Lead::header);
+        if let Some(seal) = header.and_then(|header| header.seal) {
+            self.boxes.on_seal(&seal);
+        }
         let deltas = &mut rung.sequences[SampleClass::Delta.index()];
         if let Some(lead) = lead
             && id.class == SampleClass::Key
@@ -456,6 +464,8 @@ impl Recorder {
             rung.sequences[token.segment.class.index()].give_up(token.segment.sequence);
             self.uplink.withdraw(&token.sample());
             self.pull(now);
+        } else if self.boxes.has_requested(token) {
+            self.boxes.give_up();
         } else {
             self.catalogues.end();
         }
@@ -472,6 +482,9 @@ impl Recorder {
             ..samples::RETRY
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
+        let attempts = self.config.max_attempts;
+        let root = self.names.root();
+        self.boxes.pull(now, root, &mut self.uplink, attempts);
         let mut out: usize = clients.map(|it| self.uplink.objects_out(it)).sum();
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {

@@ -60,6 +60,8 @@ pub(super) enum Output {
         sample: Box<Sample>,
         /// It comes before the first one to show.
         decode_only: bool,
+        /// Name of its rung.
+        rung: Name,
     },
     Discontinuity(StreamKind),
     /// Playback begins with the sample captured at this time.
@@ -178,6 +180,11 @@ impl Player {
     pub(super) fn has_requested(&self, token: Token) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| part.wanted.client == token.client)
+    }
+
+    /// Where archived samples are found, if that is known.
+    pub(super) const fn delegation(&self) -> Option<&Name> {
+        self.delegation.as_ref()
     }
 
     pub(super) const fn started_at(&self) -> Instant {
@@ -486,6 +493,7 @@ impl Player {
                 part.last = Some((whole.header.captured_at, at));
                 let sample = Sample {
                     key: whole.class == SampleClass::Key,
+                    sequence: whole.sequence,
                     payload: whole.payload,
                     lead_at: whole.complete_at,
                     complete_at: whole.complete_at,
@@ -499,6 +507,7 @@ impl Player {
                     kind: track.kind,
                     sample: Box::new(sample),
                     decode_only,
+                    rung: track.names.prefix().clone(),
                 });
             }
         }

@@ -10,6 +10,7 @@ use namecast_stream::{Profile, StreamKind, consumer};
 use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::Trust;
+use crate::trust::ExchangeSecret;
 
 /// How to watch one root. [`WatcherConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -32,7 +33,8 @@ pub struct WatcherConfig {
     pub target: Duration,
     /// The target goes by the path instead, as soon as that is known.
     pub adaptive_target: Option<AdaptiveTarget>,
-    /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target.
+    /// Frames are delivered this long before they are shown, so that a decoder has time; at most half the target, or all of it
+    /// but 140 ms.
     pub decode_lead: Duration,
     /// The same for audio: its device takes sound ahead of the time at which it is heard.
     pub audio_lead: Duration,
@@ -40,6 +42,8 @@ pub struct WatcherConfig {
     pub wall_at_zero: Timestamp,
     /// Whose signature counts.
     pub trust: Trust,
+    /// X25519 secrets of this reader, by which sealed samples are opened; empty: none are.
+    pub reader: Vec<ExchangeSecret>,
     /// Whether to find out since when the past is kept, for a front-end that offers to go there: one Interest in 10 s.
     pub asks_since: bool,
     /// Time of capture to begin with, by the publisher's clock; `None`: live.
@@ -50,8 +54,6 @@ pub struct WatcherConfig {
     pub control: Control,
     /// Weight of its pictures beside those of other watches over the same uplink.
     pub weight: Weight,
-    /// Outputs kept until they are polled; the oldest frames go first beyond it.
-    pub max_outputs: usize,
     /// Bounds and constants of each stream's consumer.
     pub consumer: consumer::Config,
 }
@@ -78,16 +80,19 @@ impl WatcherConfig {
             audio_lead: profile.decode_lead(),
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
+            reader: Vec::new(),
             asks_since: false,
             from: None,
             seed: 0,
             control: profile.control(),
             weight: Weight::ONE,
-            max_outputs: 4_096,
             consumer: profile.consumer(),
         }
     }
 }
+
+/// Part of a large target that is left for frames to arrive, whatever the decoder wants.
+const MIN_WAIT: Duration = Duration::from_millis(140);
 
 /// How late a sample may come that is recorded, and transmissions of one Interest in that time.
 const RECORDED_LATE: Duration = Duration::from_secs(2);
@@ -124,7 +129,10 @@ impl WatcherConfig {
             StreamKind::Data => self.target,
             // Half of a small target is left for the rung that playback changes over to: its frames are larger, so they
             // are complete later than those of the old rung, which would otherwise be delivered first for ever.
-            StreamKind::Video | StreamKind::Other => self.decode_lead.min(self.target / 2),
+            StreamKind::Video | StreamKind::Other => {
+                let most = self.target.saturating_sub(MIN_WAIT).max(self.target / 2);
+                self.decode_lead.min(most)
+            }
         }
     }
 }
@@ -152,5 +160,26 @@ impl From<&str> for RungChoice {
             "lowest" => Self::Lowest,
             label => Self::Label(label.to_owned()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of 400 ms a decoder that wants 300 gets all but 140; of 100 and of 40 it gets half, and one that wants 40 gets them if it can.
+    #[test]
+    fn frames_have_time_to_arrive_whatever_the_decoder_wants() {
+        let lead = |target, wanted| {
+            let config = WatcherConfig {
+                target: Duration::from_millis(target),
+                decode_lead: Duration::from_millis(wanted),
+                ..WatcherConfig::new(Name::root())
+            };
+            config.lead(StreamKind::Video).as_millis()
+        };
+        assert_eq!([lead(400, 300), lead(400, 200)], [260, 200]);
+        assert_eq!([lead(100, 300), lead(100, 40)], [50, 40]);
+        assert_eq!([lead(40, 300), lead(40, 40)], [20, 20]);
     }
 }

@@ -18,7 +18,7 @@ use namecast_units::{Instant, Timestamp};
 use super::Watch;
 use super::output::{Event, RejoinReason, Watched};
 use super::stream::{self, LinedUp};
-use crate::discovery::{Judge, Probes, Progress, certificate_of, metadata, verifier};
+use crate::discovery::{Judge, Probes, Progress, Trust, certificate_of, metadata, verifier};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
 /// playing the backlog.
@@ -88,7 +88,9 @@ impl Watch {
         } else if self.catalogues.fetcher.has_requested(token) {
             self.catalogues.fetcher.end();
         } else {
-            return false;
+            let (was_box, event) = self.unsealing.on_dropped(token);
+            event.into_iter().for_each(|it| self.outbox.event(it));
+            return was_box;
         }
         true
     }
@@ -111,14 +113,14 @@ impl Watch {
                 // Damaged, forged, or the publisher has another key now.
                 self.meters.counters_mut().verification_failures += 1;
                 if self.streams.is_starved() && !self.authority.is_requesting() {
-                    self.ask_for_certificate(data);
+                    self.ask_for_certificate(now, data);
                 }
             } else if self.accept(&heard) {
                 self.act(now, &heard);
             }
         } else if !self.authority.is_holding() {
             // One at a time: the key decides about the first.
-            self.ask_for_certificate(data);
+            self.ask_for_certificate(now, data);
             if self.authority.is_requesting() {
                 self.act(now, &heard);
                 self.authority.hold(data.clone(), heard);
@@ -127,11 +129,14 @@ impl Watch {
         true
     }
 
-    fn ask_for_certificate(&mut self, data: &Data) {
+    fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
         let Some(name) = certificate_of(self.names.root(), data) else {
             self.meters.counters_mut().verification_failures += 1;
             return;
         };
+        if !self.authority.may_request(now, &name) {
+            return;
+        }
         self.outbox
             .event(Event::AskingForCertificate { name: name.clone() });
         self.authority.request(name);
@@ -154,7 +159,9 @@ impl Watch {
         }
         let Some(key) = key else {
             self.meters.counters_mut().verification_failures += 1;
-            if self.authority.trusted().is_none() {
+            if self.authority.trusted().is_some() {
+                self.authority.on_refused(now, data.name());
+            } else {
                 self.forget();
                 // No better signer will be there in a moment.
                 self.probes.rest(now);
@@ -166,7 +173,7 @@ impl Watch {
             Ok(Some((heard, verifier))) => {
                 self.proof.begin(now);
                 self.accept(&heard);
-                self.announce();
+                self.outbox.announce(&mut self.catalogues);
                 for consumer in self.streams.consumers() {
                     consumer.set_verifier(now, verifier.clone());
                 }
@@ -201,6 +208,12 @@ impl Watch {
             self.meters.counters_mut().unexpected += 1;
             return false;
         };
+        if let Trust::Schema(chains) = &self.config.trust {
+            let known = chains.with(|chains| chains.roster_version());
+            let told = heard.metadata.roster_version;
+            let event = self.roster.on_told(at, known, told);
+            event.into_iter().for_each(|it| self.outbox.event(it));
+        }
         if let Some(sent) = heard.asked_at {
             self.sessions.on_clock(at, self.travel.heard(), served_at);
             self.proof.on_answer(sent, served_at);
@@ -307,6 +320,7 @@ impl Watch {
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
         let before = self.streams.end();
+        self.unsealing.forget_held();
         self.gather();
         // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
         self.requests
@@ -323,7 +337,7 @@ impl Watch {
         self.resting.clear();
         self.catalogues.install(name, catalogue);
         if self.authority.verifier().is_some() {
-            self.announce();
+            self.outbox.announce(&mut self.catalogues);
         }
     }
 
@@ -382,15 +396,6 @@ impl Watch {
         self.changed_at = Some(now);
     }
 
-    /// Tells of the catalogue, which is verified by now.
-    fn announce(&mut self) {
-        if let Some(catalogue) = self.catalogues.announce() {
-            let version = catalogue.version;
-            self.outbox.event(Event::Catalogue { version });
-            self.outbox.push(Watched::Catalogue(catalogue));
-        }
-    }
-
     /// Starts streams, or compares them with what the publisher says of its newest samples.
     fn line_up(&mut self, now: Instant, metadata: &Metadata) {
         let starved = self.streams.is_starved();
@@ -428,6 +433,9 @@ impl Watch {
                 resets.extend(pulled.had_frame.then_some(kind));
                 self.meters.counters_mut().rejoins += 1;
             }
+        }
+        if !resets.is_empty() {
+            self.unsealing.forget_held();
         }
         for stream in resets {
             self.outbox.push(Watched::gap(stream));

@@ -5,7 +5,9 @@ mod config;
 mod join;
 mod output;
 mod owner;
+mod roster;
 mod rungs;
+mod sealed;
 mod seek;
 mod stats;
 mod steering;
@@ -37,10 +39,14 @@ pub use crate::discovery::{Pin, Refusal, Signer, Trust, Verdict};
 use catalogues::{Catalogues, Sessions};
 use join::Heard;
 use output::Outbox;
+use roster::RosterWatch;
+use sealed::{Held, Unsealing};
 use stats::Meters;
 use stream::ConsumerFactory;
 use streams::Streams;
 
+/// Outputs kept until they are polled; the oldest frames go first beyond it.
+const MAX_OUTPUTS: usize = 4_096;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 
@@ -61,6 +67,8 @@ pub struct Watch {
     /// What requests packets to find out what the path carries.
     prober: ClientId,
     travel: seek::Travel,
+    unsealing: Unsealing,
+    roster: RosterWatch,
     sessions: Sessions,
     proof: Proof,
     clock: ClockOffset,
@@ -91,6 +99,8 @@ impl Watch {
             streams: Streams::default(),
             resting: Vec::new(),
             travel: seek::Travel::new(config.from, clients.draw()),
+            unsealing: Unsealing::new(config.root.clone(), config.reader.clone(), clients.draw()),
+            roster: RosterWatch::default(),
             sessions: Sessions::default(),
             proof: Proof::new(config.seed, clients.draw().object(0)),
             prober,
@@ -98,7 +108,7 @@ impl Watch {
             requests: VecDeque::from([Request::Weigh(prober, config.weight)]),
             clock: ClockOffset::default(),
             meters: Meters::default(),
-            outbox: Outbox::new(config.max_outputs),
+            outbox: Outbox::new(MAX_OUTPUTS),
             changed_at: None,
             config,
         }
@@ -138,6 +148,12 @@ impl Watch {
     pub fn set_target(&mut self, now: Instant, target: Duration) {
         self.config.target = target.min(MAX_TARGET);
         self.config.adaptive_target = None;
+        self.changed_at = Some(now);
+    }
+
+    /// Sets how long before they are shown frames of video are delivered from now on.
+    pub fn set_decode_lead(&mut self, now: Instant, lead: Duration) {
+        self.config.decode_lead = lead;
         self.changed_at = Some(now);
     }
 
@@ -278,6 +294,8 @@ impl Watch {
             self.on_certificate(now, data);
         } else if self.catalogues.fetcher.has_requested(token) {
             self.on_catalogue_segment(now, token, data);
+        } else if self.unsealing.has_requested(token) {
+            self.on_key_box(now, token, data);
         }
         // Else its consumer is gone: it shows something of the path.
         true
@@ -344,6 +362,7 @@ impl Watch {
             .poll_request()
             .or_else(|| self.catalogues.fetcher.poll_request())
             .or_else(|| self.travel.poll_request())
+            .or_else(|| self.unsealing.poll_request())
             .or_else(|| self.streams.poll_request())
         {
             self.requests.push_back(request);
@@ -429,8 +448,11 @@ impl Watch {
             let stream = self.streams.at(at).kind;
             while let Some((client, output)) = self.streams.at(at).poll_output() {
                 match output {
-                    consumer::Output::Discontinuity => self.outbox.push(Watched::gap(stream)),
-                    consumer::Output::Sample(sample) => self.hand_out(now, at, sample, false),
+                    consumer::Output::Discontinuity => self.take(now, Held::Gap(stream)),
+                    consumer::Output::Sample(sample) => {
+                        let origin = self.streams.at(at).origin(client);
+                        self.take(now, Held::sample(stream, (sample, false), origin));
+                    }
                     consumer::Output::Request(Request::RoundTrip(..))
                         if !self.streams.counts_round_trips(client) => {}
                     consumer::Output::Request(request) => self.requests.push_back(request),

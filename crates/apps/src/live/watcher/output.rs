@@ -18,7 +18,9 @@ use namecast_stream::{SampleHeader, StreamInfo};
 use namecast_units::{Instant, Timestamp};
 
 use super::super::liveness::Liveness;
+use super::catalogues::Catalogues;
 use crate::discovery::Signer;
+use crate::sealed::Unopened;
 
 /// What a watcher reports.
 #[derive(Clone, Debug, PartialEq)]
@@ -175,6 +177,17 @@ pub enum Event {
     },
     /// The catalogue was refused.
     BadCatalogue(String),
+    /// Sealed samples are not opened. It is reported once for each reason.
+    Unopened(Unopened),
+    /// Sealed samples are opened, after some were not.
+    Opened,
+    /// The publisher has had a newer roster for 20 s or more than this reader receives.
+    RosterHeldBack {
+        /// Version that this reader has.
+        known: u64,
+        /// Version that the publisher has.
+        told: u64,
+    },
 }
 
 /// Why there is nothing to play of a time.
@@ -258,6 +271,12 @@ impl fmt::Display for Event {
             Self::SwitchedRung { rung } => write!(f, "switched to {rung}"),
             Self::NoSuchStream { stream } => write!(f, "nothing published as {}", kind(*stream)),
             Self::BadCatalogue(why) => write!(f, "catalogue refused: {why}"),
+            Self::Unopened(why) => write!(f, "the stream is sealed: {why}"),
+            Self::RosterHeldBack { known, told } => write!(
+                f,
+                "the publisher has version {told} of the roster, and only version {known} arrives here: a cache or relay holds newer ones back"
+            ),
+            Self::Opened => f.write_str("sealed samples can be opened now"),
         }
     }
 }
@@ -327,6 +346,15 @@ impl Outbox {
             self.outputs.pop_front();
         }
         self.outputs.push_back(watched);
+    }
+
+    /// Reports the catalogue, once, now that it is verified.
+    pub(super) fn announce(&mut self, catalogues: &mut Catalogues) {
+        if let Some(catalogue) = catalogues.announce() {
+            let version = catalogue.version;
+            self.event(Event::Catalogue { version });
+            self.push(Watched::Catalogue(catalogue));
+        }
     }
 
     /// Returns the oldest report, until `None`.
@@ -460,6 +488,7 @@ mod tests {
             shard_size: None,
             parity_count: 0,
             asked: None,
+            seal: None,
         }
     }
 

@@ -15,6 +15,7 @@ use namecast_units::{Instant, Timestamp};
 use super::super::past::{self, Player, Wanted};
 use super::Watch;
 use super::output::{Event, Outbox, Watched};
+use super::sealed::{Held, Origin};
 use super::stream;
 use super::streams::Streams;
 
@@ -319,6 +320,7 @@ impl Watch {
         let (upcoming, playing) = (self.travel.upcoming.take(), self.travel.playing.take());
         let [was_going, was_past] = [upcoming, playing].map(|player| self.travel.leave(player));
         if was_past {
+            self.unsealing.forget_held();
             jump(&self.streams, &mut self.outbox);
         }
         if was_past || was_going {
@@ -347,6 +349,7 @@ impl Watch {
                 past::Output::Playing(captured_at) => {
                     let after = now.since(player.started_at());
                     self.rest(now);
+                    self.unsealing.forget_held();
                     jump(&self.streams, &mut self.outbox);
                     self.outbox.event(Event::PlayingFrom { captured_at, after });
                     let before = self.travel.playing.replace(player);
@@ -363,7 +366,7 @@ impl Watch {
                     }
                     return;
                 }
-                output => self.on_past_output(now, output),
+                output => self.on_past_output(now, output, player.delegation()),
             }
         }
         self.travel.upcoming = Some(player);
@@ -380,7 +383,7 @@ impl Watch {
         while let Some(output) = player.poll_output() {
             match output {
                 past::Output::Nothing(unkept) => is_over = Some(unkept),
-                output => self.on_past_output(now, output),
+                output => self.on_past_output(now, output, player.delegation()),
             }
         }
         let playing = player.playing(now);
@@ -401,18 +404,23 @@ impl Watch {
         }
     }
 
-    fn on_past_output(&mut self, now: Instant, output: past::Output) {
+    /// Takes what a player gives out, which found the past at `delegation`.
+    fn on_past_output(&mut self, now: Instant, output: past::Output, delegation: Option<&Name>) {
         match output {
             past::Output::Sample {
                 kind,
                 sample,
                 decode_only,
+                rung,
             } => {
-                if let Some(at) = self.streams.place(kind) {
-                    self.hand_out(now, at, *sample, decode_only);
-                }
+                let origin = Origin {
+                    rung,
+                    is_past: true,
+                    delegation: delegation.cloned(),
+                };
+                self.take(now, Held::sample(kind, (*sample, decode_only), origin));
             }
-            past::Output::Discontinuity(stream) => self.outbox.push(Watched::gap(stream)),
+            past::Output::Discontinuity(stream) => self.take(now, Held::Gap(stream)),
             past::Output::Playing(_) | past::Output::Nothing(_) => {}
         }
     }

@@ -192,6 +192,8 @@ impl Watch {
             signer: self.authority.signer().map(signer_stats),
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
             clock_offset_rtt_ms: self.clock.rtt().map(millis),
+            sealed: *self.unsealing.stats(),
+            rosters_held_back: self.roster.held_back,
             verification_failures: self.verification_failures(),
             packets_unexpected: own.unexpected
                 + own.malformed

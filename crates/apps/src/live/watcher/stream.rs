@@ -15,6 +15,7 @@ use namecast_units::{Bitrate, Instant};
 use super::config::{RungChoice, WatcherConfig};
 use super::output::Decoding;
 use super::rungs::{AutoRung, Decision, Probing, first_rung, wire_rate};
+use super::sealed::Origin;
 
 /// One stream being pulled.
 #[derive(Debug)]
@@ -183,6 +184,18 @@ impl Pulled {
     pub(super) fn consumers(&mut self) -> impl Iterator<Item = &mut Consumer> {
         let upcoming = self.upcoming.as_mut().map(|it| &mut it.consumer);
         core::iter::once(&mut self.consumer).chain(upcoming)
+    }
+
+    /// Returns where samples of the consumer `client` are from.
+    pub(super) fn origin(&mut self, client: ClientId) -> Origin {
+        let own = self.consumer.source().names.prefix().clone();
+        let mut consumers = self.consumers();
+        let from = consumers.find(|consumer| consumer.client() == client);
+        Origin {
+            rung: from.map_or(own, |it| it.source().names.prefix().clone()),
+            is_past: false,
+            delegation: None,
+        }
     }
 
     /// Takes over what the pull of the same stream from an earlier publisher counted.

@@ -9,8 +9,8 @@ use namecast_apps::trust::template::Template;
 use namecast_apps::trust::{EXCHANGE_KEY, MAX_TEXT};
 use namecast_command::parse_duration;
 use namecast_command::report::{local, print, print_error, print_line, rfc3339};
-use namecast_net::Clock;
-use namecast_packet::{Certificate, Component, Description, KeyLocator, Name, Validity};
+use namecast_net::{Clock, Identity};
+use namecast_packet::{Certificate, Component, Description, KeyLocator, Name, PublicKey, Validity};
 use namecast_units::Duration;
 use serde_json::json;
 
@@ -74,7 +74,7 @@ pub struct Sign {
 }
 
 /// Reads a role or a label.
-fn parse_text(text: &str) -> Result<String, String> {
+pub(super) fn parse_text(text: &str) -> Result<String, String> {
     match text.len() <= MAX_TEXT && !text.chars().any(char::is_control) {
         true => Ok(text.to_owned()),
         false => Err(format!(
@@ -154,26 +154,18 @@ pub(super) fn sign(arguments: Sign) -> anyhow::Result<()> {
     let schema = rooms.get(&root)?.compiled()?;
     let anchor = key_store(arguments.keys.keys)?.anchor(&root)?;
     let now = Clock::new().wall();
-    let issuer = root.last().unwrap_or(Component::generic("root"));
-    let key_name = identity
-        .builder()
-        .generic("KEY")
-        .component(request.key_id());
-    let name = key_name
-        .component(issuer)
-        .version(now.as_micros() / 1_000)
-        .finish();
-    let anchor_name = anchor.certificate.name();
-    ensure!(
-        schema.check(&name, anchor_name)?.is_some(),
-        "the schema of {root} does not let the anchor certify {identity}"
-    );
     let validity = Validity {
         not_before: now,
         not_after: now + arguments.valid,
     };
-    let said = request.descriptions();
-    let certificate = Certificate::issue(name, &key, validity, said, &*anchor.signer)?;
+    let issuing = Issuing {
+        root: &root,
+        schema: &schema,
+        anchor: &anchor,
+        validity,
+    };
+    let of = (&key, request.key_id());
+    let certificate = issuing.certify(&identity, of, request.descriptions())?;
     let member = Certified {
         certificate: certificate.clone(),
         role: arguments.role,
@@ -189,6 +181,40 @@ pub(super) fn sign(arguments: Sign) -> anyhow::Result<()> {
         local(validity.not_after)
     ));
     Ok(())
+}
+
+/// What certificates of a room are issued by.
+pub(super) struct Issuing<'a> {
+    pub(super) root: &'a Name,
+    pub(super) schema: &'a Schema,
+    pub(super) anchor: &'a Identity,
+    pub(super) validity: Validity,
+}
+
+impl Issuing<'_> {
+    /// Certifies `key` as `identity`.
+    ///
+    /// # Errors
+    /// If the schema does not allow it.
+    pub(super) fn certify(
+        &self,
+        identity: &Name,
+        (key, key_id): (&PublicKey, Component<'_>),
+        said: &[Description],
+    ) -> anyhow::Result<Certificate> {
+        let issuer = self.root.last().unwrap_or(Component::generic("root"));
+        let name = identity.builder().generic("KEY").component(key_id);
+        let version = self.validity.not_before.as_micros() / 1_000;
+        let name = name.component(issuer).version(version).finish();
+        let anchor = self.anchor.certificate.name();
+        ensure!(
+            self.schema.check(&name, anchor)?.is_some(),
+            "the schema of {} does not let the anchor certify {identity}",
+            self.root
+        );
+        let signer = &*self.anchor.signer;
+        Ok(Certificate::issue(name, key, self.validity, said, signer)?)
+    }
 }
 
 /// Checks a member's name: generic components of letters, digits and `-` below the root, and none that begins a key's name.

@@ -1,23 +1,26 @@
 //! Serves a room's schema, roster and certificates.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
-use namecast_apps::room::{Host, Part};
-use namecast_command::report::{ProgressLine, print_line};
+use namecast_apps::room::{Host, HostEvent, Join, Part, Welcome};
+use namecast_apps::trust::EXCHANGE_KEY;
+use namecast_command::report::{ProgressLine, print_line, printable};
 use namecast_command::{Stop, parse_duration};
-use namecast_net::{Handle, Node, NodeConfig, RegistrationState, drive};
-use namecast_packet::{Certificate, Name};
+use namecast_net::{Clock, Handle, Identity, Node, NodeConfig, RegistrationState, drive};
+use namecast_packet::{Certificate, Component, Description, Name, Validity};
 use namecast_units::{ByteSize, Duration};
 
 use super::super::publish::describe_registration;
 use super::super::uplink::Uplink;
 use super::super::{FIGURES_INTERVAL, key_store};
+use super::rooms::Issuing;
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
-use crate::rooms::{Room, Rooms};
+use crate::rooms::{Joined, Room, Rooms};
 
 /// Cost of the route to the host. Forwarders let names below inherit it: those of members must lead to them first.
 const COST: u64 = 100;
@@ -30,7 +33,10 @@ pub struct ServeRoom {
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
-    /// Print the anchor's digest, and errors, only.
+    /// Newcomers with a link wait until somebody says yes: their names and keys are printed, and `namecast trust admit DIGEST` lets one in.
+    #[arg(long)]
+    pub knock: bool,
+    /// Print the anchor's digest, who waits, and errors, only.
     #[arg(short, long)]
     pub quiet: bool,
     /// The forwarder to serve it through.
@@ -48,15 +54,25 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
     let mut room = Published::new(rooms.get(&name)?);
     let mut stop = Stop::new(arguments.duration)?;
     let mut progress = ProgressLine::new(!arguments.quiet);
-    let anchor = key_store(arguments.keys.keys)?.anchor(&name)?;
+    let store = key_store(arguments.keys.keys)?;
+    let anchor = store.anchor(&name)?;
     let certificate = Certificate::decode(anchor.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
     let host = Host::new(name.clone(), anchor.signer, certificate)?;
     let node = Node::start(NodeConfig::caching(ByteSize::mebibytes(1)));
     let mut uplink = Uplink::new(&node, &arguments.connect).await?;
-    let own = node.application_face().await?;
+    // With them the host tells whose requests to join are whose.
+    let own = node.application_face_with_local_fields().await?;
     node.add_route(name.clone(), own.id(), 0).await?;
-    let (host, _events) = drive(node.clock(), own, host).spawn(|| {});
+    let (host, mut events) = drive(node.clock(), own, host).spawn(|| {});
+    let mut door = Door {
+        name: name.clone(),
+        rooms: rooms.clone(),
+        anchor: store.anchor(&name)?,
+        knock: arguments.knock,
+        clock: node.clock(),
+        waiting: BTreeMap::new(),
+    };
     progress.say(&room.publish(&host).await?);
     let mut registered = node
         .register_prefix(uplink.face(), name.clone(), COST)
@@ -76,6 +92,10 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
                         Err(why) => progress.say_error(&format!("{why:#}")),
                     }
                 }
+                door.look(&mut room, (&host, &mut progress)).await?;
+            }
+            Some(HostEvent::Join(join)) = events.recv() => {
+                door.take(&mut room, *join, (&host, &mut progress)).await?;
             }
             (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
@@ -128,7 +148,9 @@ impl Published {
             versions[1] > self.roster_version,
         ];
         let count = members.len();
+        let secrets = self.room.secrets();
         let published = host.call(move |host, _| {
+            host.set_invitations(&secrets);
             for member in &members {
                 host.add_certificate(&member.certificate);
             }
@@ -148,5 +170,122 @@ impl Published {
             "Serving schema version {}, roster version {} with {count} members",
             versions[0], versions[1]
         ))
+    }
+}
+
+/// Newcomers of a room.
+struct Door {
+    name: Name,
+    rooms: Rooms,
+    anchor: Identity,
+    knock: bool,
+    clock: Clock,
+    /// Who waits for somebody to say yes, by the digest of the key.
+    waiting: BTreeMap<[u8; 32], Join>,
+}
+
+impl Door {
+    /// Takes a request: it is answered at once, or once somebody says yes.
+    async fn take(
+        &mut self,
+        room: &mut Published,
+        join: Join,
+        (host, progress): (&Handle<Host>, &mut ProgressLine),
+    ) -> anyhow::Result<()> {
+        let digest = join.key.digest();
+        if self.knock && !room.room.has_admitted(&digest) && !room.room.has_member(&digest)? {
+            let (label, key) = (printable(&join.label), &hex(&digest)[..16]);
+            progress.say_error(&format!(
+                "'{label}' with the key {key} wants to join {}: `namecast trust admit {key}` lets them in",
+                self.name
+            ));
+            self.waiting.insert(digest, join);
+            return Ok(());
+        }
+        self.decide(room, &join, (host, progress)).await
+    }
+
+    /// Answers those to whom somebody said yes, and forgets those who wait no more.
+    async fn look(
+        &mut self,
+        room: &mut Published,
+        (host, progress): (&Handle<Host>, &mut ProgressLine),
+    ) -> anyhow::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let waiting = host.call(|host, _| host.waiting().copied().collect::<Vec<_>>());
+        let waiting = waiting.await.unwrap_or_default();
+        self.waiting.retain(|digest, _| waiting.contains(digest));
+        let admitted = self
+            .waiting
+            .extract_if(.., |digest, _| room.room.has_admitted(digest));
+        let admitted: Vec<_> = admitted.map(|(_, join)| join).collect();
+        for join in &admitted {
+            self.decide(room, join, (host, progress)).await?;
+        }
+        Ok(())
+    }
+
+    /// Certifies a newcomer, or refuses to.
+    async fn decide(
+        &self,
+        room: &mut Published,
+        join: &Join,
+        (host, progress): (&Handle<Host>, &mut ProgressLine),
+    ) -> anyhow::Result<()> {
+        let digest = join.key.digest();
+        let now = self.clock.wall();
+        let issue = |room: &Room, identity: &Name, valid: Duration| {
+            let issuing = Issuing {
+                root: &self.name,
+                schema: &room.compiled()?,
+                anchor: &self.anchor,
+                validity: Validity {
+                    not_before: now,
+                    not_after: now + valid,
+                },
+            };
+            let key_id = Component {
+                kind: Component::GENERIC,
+                value: &digest[..8],
+            };
+            let exchange = Description {
+                key: EXCHANGE_KEY.into(),
+                value: join.exchange_key.to_vec().into(),
+            };
+            issuing.certify(identity, (&join.key, key_id), &[exchange])
+        };
+        let joined = self
+            .rooms
+            .change(&self.name, |room| room.join(now, join, issue));
+        let why = match joined {
+            Ok(Joined::Member {
+                certificate,
+                is_new,
+            }) => {
+                if is_new {
+                    room.room = self.rooms.get(&self.name)?;
+                    progress.say(&format!("{} has joined", certificate.identity()));
+                    progress.say(&room.publish(host).await?);
+                }
+                let welcome = Welcome {
+                    schema_version: room.schema_version,
+                    roster_version: room.roster_version,
+                    certificate: *certificate,
+                };
+                // `None`: the node has stopped.
+                let _ = host
+                    .call(move |host, _| host.welcome(digest, &welcome))
+                    .await;
+                return Ok(());
+            }
+            Ok(Joined::Refused(why)) => why.to_owned(),
+            Err(why) => format!("{why:#}"),
+        };
+        let label = printable(&join.label);
+        progress.say_error(&format!("'{label}' cannot join {}: {why}", self.name));
+        let _ = host.call(move |host, _| host.turn_away(digest)).await;
+        Ok(())
     }
 }

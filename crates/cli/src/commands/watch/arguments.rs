@@ -10,7 +10,7 @@ use namecast_stream::path::Control;
 use namecast_stream::rate::RateControl;
 use namecast_units::{Duration, Timestamp};
 
-use crate::arguments::Trusted;
+use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
 use crate::rules::Rules;
 use crate::telemetry::Observation;
@@ -25,6 +25,7 @@ Examples:
   namecast watch /cam --from -60s --output - | ffplay -   from an archive: what was a minute ago
   namecast watch /cam --from '2026-05-01 12:00' --output noon.mp4
   namecast watch /cam --key cam.cert                      signed by this key alone
+  namecast watch /calls/fox/ann --schema /calls/fox --key DIGEST    of a room, sealed or not
   namecast watch /cam --profile rtsd --json               as NDN-RTC watched, to compare
 
 With --output -, what happens goes to standard error or with --stats to a file, never as --json between the frames.
@@ -67,9 +68,12 @@ pub struct Watch {
     /// Whose signature counts.
     #[command(flatten)]
     pub trusted: Trusted,
-    /// Which key may sign which name.
+    /// Which key may sign which name. With the name of a room, sealed streams are opened with the keys of this machine's members.
     #[command(flatten)]
     pub rules: Rules,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
     /// The forwarder to ask.
     #[command(flatten)]
     pub connect: Connect,

@@ -25,6 +25,8 @@ pub(super) struct Ending {
     plays_past: bool,
     /// Whose signature was refused, and why.
     refusal: Option<String>,
+    /// What to do, where samples are sealed for others.
+    sealed: Option<String>,
 }
 
 impl Ending {
@@ -38,6 +40,7 @@ impl Ending {
             has_frames: false,
             plays_past: false,
             refusal: None,
+            sealed: None,
         }
     }
 
@@ -62,6 +65,10 @@ impl Ending {
 
     pub(super) fn on_refusal(&mut self, text: &str) {
         self.refusal = Some(text.to_owned());
+    }
+
+    pub(super) fn on_sealed(&mut self, text: &str) {
+        self.sealed = Some(text.to_owned());
     }
 
     pub(super) const fn on_past(&mut self) {
@@ -135,6 +142,9 @@ impl Ending {
         }
         if let Some(refusal) = &self.refusal {
             bail!("nothing of {name} was accepted: {refusal}");
+        }
+        if let Some(advice) = &self.sealed {
+            bail!("no frame of {name} could be opened: {advice}");
         }
         ensure!(
             self.has_catalogue,

@@ -71,6 +71,10 @@ struct Report {
     raw_udp_cpu_ms_per_megabit: f64,
     /// The first over the second.
     cpu_ratio_to_raw_udp: f64,
+    /// Processor time of a sealed stream for each megabit delivered, in milliseconds.
+    sealed_cpu_ms_per_megabit: f64,
+    /// That over the time of an open stream.
+    sealed_cpu_ratio: f64,
     /// Rate of the plain UDP datagrams, in Mbit/s.
     raw_udp_megabits_per_second: f64,
     /// Resident memory after the warm-up and at the end, in MiB, and its growth in percent.
@@ -120,11 +124,17 @@ pub(crate) async fn run(arguments: &BenchStream) -> anyhow::Result<()> {
     tell("joining");
     let join_ms = joins(arguments).await?;
     tell("delivery over UDP");
-    let (delivery_udp_ms, udp) = steady(arguments, &[Way::Udp]).await?;
+    let open = Stage::start(arguments, Stage::PARITY_PERCENT).await?;
+    let (delivery_udp_ms, udp) = steady(arguments, open, &[Way::Udp]).await?;
+    tell("a sealed stream");
+    let sealed = Stage::start_sealed(arguments).await?;
+    let (_, sealed) = steady(arguments, sealed, &[Way::Udp]).await?;
     tell("delivery in the process");
-    let (delivery_in_process_ms, _) = steady(arguments, &[Way::InProcess]).await?;
+    let open = Stage::start(arguments, Stage::PARITY_PERCENT).await?;
+    let (delivery_in_process_ms, _) = steady(arguments, open, &[Way::InProcess]).await?;
     tell("two watchers");
-    let (_, two) = steady(arguments, &[Way::Udp, Way::Udp]).await?;
+    let open = Stage::start(arguments, Stage::PARITY_PERCENT).await?;
+    let (_, two) = steady(arguments, open, &[Way::Udp, Way::Udp]).await?;
     tell("memory");
     let memory = soak(arguments).await?;
     let report = Report {
@@ -140,6 +150,8 @@ pub(crate) async fn run(arguments: &BenchStream) -> anyhow::Result<()> {
         cpu_ms_per_megabit: udp.cpu_ms_per_megabit,
         raw_udp_cpu_ms_per_megabit: raw.cpu_ms_per_megabit,
         cpu_ratio_to_raw_udp: udp.cpu_ms_per_megabit / raw.cpu_ms_per_megabit,
+        sealed_cpu_ms_per_megabit: sealed.cpu_ms_per_megabit,
+        sealed_cpu_ratio: sealed.cpu_ms_per_megabit / udp.cpu_ms_per_megabit,
         raw_udp_megabits_per_second: raw.megabits_per_second,
         memory,
     };
@@ -189,8 +201,11 @@ struct Cost {
 }
 
 /// Lets watchers watch for a while. Delays are the first watcher's, the cost is everyone's.
-async fn steady(arguments: &BenchStream, ways: &[Way]) -> anyhow::Result<(Delays, Cost)> {
-    let stage = Stage::start(arguments, Stage::PARITY_PERCENT).await?;
+async fn steady(
+    arguments: &BenchStream,
+    stage: Stage,
+    ways: &[Way],
+) -> anyhow::Result<(Delays, Cost)> {
     let mut watchers = Vec::new();
     for &way in ways {
         watchers.push(stage.watch(way).await?);
@@ -281,6 +296,10 @@ impl Report {
             self.raw_udp_cpu_ms_per_megabit,
             self.raw_udp_megabits_per_second,
             self.cpu_ratio_to_raw_udp
+        ))?;
+        print_line(format_args!(
+            "processor, sealed         {:.2} ms per Mbit: {:.3} of an open stream's",
+            self.sealed_cpu_ms_per_megabit, self.sealed_cpu_ratio
         ))?;
         print_line(format_args!(
             "memory                    {:.1} MiB, after {:.0} s {:.1} MiB: {:+.1} %",

@@ -10,7 +10,8 @@ use namecast_apps::live::watcher::Watched;
 use namecast_apps::live::{
     EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
 };
-use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
+use namecast_apps::trust::ExchangeSecret;
+use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig, random};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
@@ -44,6 +45,8 @@ pub(super) struct Stage {
     listener: Listener<SocketAddr>,
     publisher: Handle<Publisher>,
     ticker: JoinHandle<()>,
+    /// Secret of the only reader, if the stream is sealed.
+    reader: Option<ExchangeSecret>,
     _keys: tempfile::TempDir,
 }
 
@@ -62,6 +65,20 @@ impl Stage {
 
     /// Starts to publish.
     pub(super) async fn start(arguments: &BenchStream, parity: u32) -> anyhow::Result<Self> {
+        Self::start_for(arguments, parity, None).await
+    }
+
+    /// Starts to publish a stream that is sealed for one reader.
+    pub(super) async fn start_sealed(arguments: &BenchStream) -> anyhow::Result<Self> {
+        let reader = ExchangeSecret::of_seed(&random());
+        Self::start_for(arguments, Self::PARITY_PERCENT, Some(reader)).await
+    }
+
+    async fn start_for(
+        arguments: &BenchStream,
+        parity: u32,
+        reader: Option<ExchangeSecret>,
+    ) -> anyhow::Result<Self> {
         let keys = tempfile::tempdir().context("no directory for keys")?;
         let name: Name = "/bench".parse()?;
         let identity = KeyStore::open(keys.path())?.identity(&name)?;
@@ -76,6 +93,10 @@ impl Stage {
         };
         let clock = node.clock();
         let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate)?;
+        let publisher = match &reader {
+            Some(reader) => publisher.sealed(random(), &[reader.public()].into())?,
+            None => publisher,
+        };
         let rung = publisher
             .rung("video", "bench")
             .context("the rung exists")?;
@@ -89,6 +110,7 @@ impl Stage {
             listener,
             publisher,
             ticker,
+            reader,
             _keys: keys,
         })
     }
@@ -113,6 +135,7 @@ impl Stage {
         let mut config = WatcherConfig::new(self.name.clone());
         config.wall_at_zero = node.clock().wall_at_zero();
         config.seed = node.clock().now().as_nanos();
+        config.reader.extend(self.reader.clone());
         let face = node.application_face_with_local_fields().await?;
         let player = Player::new(Watcher::new(config));
         let (player, mut heard) = drive(node.clock(), face, player).spawn(|| {});

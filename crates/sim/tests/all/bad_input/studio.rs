@@ -154,6 +154,7 @@ impl Studio {
             composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload,
+            seal: None,
         };
         let published = self
             .producer

@@ -98,6 +98,7 @@ impl Encoder {
             composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload: Bytes::from(vec![0; 4_000 * 1_000]),
+            seal: None,
         };
         if key {
             let published = self
@@ -136,6 +137,7 @@ impl Encoder {
             composition_offset: Duration::ZERO,
             encoded_at: now.wall,
             payload: Bytes::from(vec![self.position as u8; size]),
+            seal: None,
         };
         self.producer
             .publish(now.monotonic, now.wall, self.rung, &sample)

@@ -121,6 +121,7 @@ impl Booth {
             composition_offset: Duration::ZERO,
             encoded_at: WALL + published(sequence).since(Instant::ZERO),
             payload: vec![sequence as u8; 100 + sequence as usize % 9].into(),
+            seal: None,
         };
         let stamp = Stamp {
             published_at: sample.captured_at,

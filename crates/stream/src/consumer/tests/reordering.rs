@@ -25,6 +25,7 @@ fn picture(first: u64, position: u64) -> Encoded {
         composition_offset: presented_at.since(decoded_at),
         encoded_at: decoded_at,
         payload: vec![1; 500].into(),
+        seal: None,
     }
 }
 

@@ -133,15 +133,17 @@ describe("the page says what it does", () => {
       await look(player, "live", /^Live$/, /^Live · \d+p/);
     }));
 
-  test("hidden", () =>
+  test("hidden and shown, ten times", () =>
     withPage("?name=/show", async (player) => {
       await playing(player);
       const other = await browser.context.newPage();
-      await other.bringToFront();
-      await player.page.waitForFunction(() => globalThis.namecast.state().kind === "hidden");
-      await player.page.bringToFront();
+      for (let turn = 0; turn < 10; turn += 1) {
+        await other.bringToFront();
+        await player.page.waitForFunction(() => globalThis.namecast.state().kind === "hidden");
+        await player.page.bringToFront();
+        await player.untilStats("live", ({ state }) => state.kind === "live");
+      }
       await other.close();
-      await player.untilStats("live", ({ state }) => state.kind === "live");
     }));
 
   test("nothing published", () => withPage("?name=/nobody", (player) => look(player, "unpublished", /^Not live$/, /^Nobody publishes \/nobody at the moment\. Playback starts when somebody does\.$/)));

@@ -6,9 +6,11 @@ import { readFile } from "node:fs/promises";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
 import { startBrowser, TIMEOUT } from "./lib/browser.mjs";
+import { encodeLadder } from "./lib/link.mjs";
 import { findBinary, freePort, makeHome, Program, startServer } from "./lib/processes.mjs";
 
-const LADDER = "300k@426x240,1M@854x480,2500k@1280x720";
+/** Rates of the qualities, in kbit/s, and sizes. */
+const LADDER = [[300, "426x240"], [1_000, "854x480"], [2_500, "1280x720"]];
 /** What the slow link carries, in bits a second. */
 const SLOW = "1.5M";
 
@@ -26,7 +28,9 @@ before(async () => {
   udp = await freePort("udp");
   const socket = path.join(home.directory, "far.sock");
   far = await startServer(binary, ["forwarder", "--udp", `127.0.0.1:${udp}`, "--tcp", "off", "--unix", socket], home.directory);
-  const args = ["publish", "/tv", "--package", "hls", "--segment", "1s", "--ladder", LADDER, "--connect", `unix://${socket}`];
+  // Encoded before, so that a busy machine has segments in time.
+  const films = await encodeLadder(home, LADDER);
+  const args = ["publish", "/tv", "--package", "hls", "--segment", "1s", "--encoded", films.join(","), "--loop", "--connect", `unix://${socket}`];
   publisher = new Program(binary, args, home.directory);
 });
 

@@ -454,8 +454,7 @@ describe("the rewind bar", () => {
     });
   });
 
-  // Sound is some 50 ms off at first; it takes ten seconds to be in step on an idle machine, and on a busy one it stays off.
-  test("keeps sound in step in the past", { todo: "sound comes into step too slowly" }, async () => {
+  test("keeps sound in step in the past", async () => {
     await withPage("", async (player) => {
       await player.untilCaptured(0);
       await player.page.click("#sound");

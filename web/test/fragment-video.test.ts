@@ -229,6 +229,21 @@ describe("pictures as segments", () => {
     expect(rendered).toEqual([101]);
   });
 
+  test("last until the next one over a short pause, and continue elsewhere after a long one", async () => {
+    const playing = video();
+    await play(playing, 0, 2);
+    // 25 periods are a second, 80 more than three.
+    for (const position of [26, 27, 107, 108]) {
+      playing.handleFrame(record(position, position === 26 || position === 107));
+      await vi.advanceTimersByTimeAsync(5);
+    }
+    const durations = segments.flatMap((segment) => segment.durations ?? []).map(Math.round);
+    // 0; 1, which lasts until 26; 26; 27, after which playback goes to 107, which comes at once.
+    expect(durations).toEqual([40, 1_000, 40, 40, 40]);
+    expect(steers).toHaveLength(2);
+    expect((steers[1] as Steer).at - performance.timeOrigin).toBeCloseTo(107 * PERIOD + DELAY, 0);
+  });
+
   test("begin anew with a key frame where the browser takes nothing", async () => {
     takes = false;
     const playing = video();

@@ -90,6 +90,21 @@ describe("a pump", () => {
     pump.close();
   });
 
+  test("wakes up once for all that is due within 4 ms", () => {
+    const core = new FakeCore();
+    const pump = new Pump(core, () => undefined);
+    const begun = performance.now();
+    core.deadline = begun + 1;
+    pump.run();
+    core.deadline = begun + 3;
+    pump.run();
+    vi.advanceTimersByTime(3);
+    expect(core.timeouts).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(core.timeouts).toEqual([begun + 4]);
+    pump.close();
+  });
+
   test("calls a core no more once it is closed", async () => {
     const core = new FakeCore();
     const pump = new Pump(core, () => undefined);

@@ -108,6 +108,14 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
     "Too slow",
     "The connection carries 120 kbit/s; the lowest quality needs 300 kbit/s.",
   ],
+  [
+    "too slow, whatever the core waits for",
+    situation({ summary: summary({ picture: "nothing arrives", carried: 88_000, evidence: STOPPED }) }),
+    "slow",
+    "Too slow",
+    "The connection carries 88 kbit/s; the lowest quality needs 300 kbit/s.",
+  ],
+  ["killed behind a slow link", situation({ summary: summary({ picture: "nothing arrives", carried: 88_000, evidence: { ...STOPPED, refused: 3 } }) }), "gone", "Offline", "The publisher of /cam is offline. Playback resumes when it returns."],
   ["slow", situation({ summary: summary({ rung: "300k", picture: "the highest bitrate that fits", carried: 900_000 }) }), "live", "Live", "Live · 180p · the connection carries 900 kbit/s"],
   ["busy", situation({ summary: summary({ rung: "300k", picture: "the highest bitrate that fits", carried: 900_000, busy: 80 }) }), "live", "Live", "Live · 180p · this device is busy (wake-ups 80 ms late)"],
   [

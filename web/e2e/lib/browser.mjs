@@ -182,12 +182,12 @@ export class Player {
    *   of the first frame it showed from there
    */
   async jump(to) {
-    const seen = await this.page.evaluate(async (to) => {
+    const seen = await this.page.evaluate(async ({ to, timeout }) => {
       const { samples } = globalThis.sampler;
       const begun = performance.timeOrigin + performance.now();
       const isThere = ({ time }) => (to === null ? time > begun - 5_000 : Math.abs(time - to) < 3_000);
       globalThis.namecast.seek(to);
-      while (Date.now() < begun + 20_000) {
+      while (Date.now() < begun + timeout) {
         await new Promise(requestAnimationFrame);
         const first = samples.find((sample) => sample.seenAt > begun && isThere(sample));
         if (first !== undefined) {
@@ -195,10 +195,11 @@ export class Player {
         }
       }
       return null;
-    }, to);
-    assert.ok(seen, `no picture from ${to ?? "live"} in 20 s`);
+    }, { to, timeout: TIMEOUT });
+    assert.ok(seen, `no picture from ${to ?? "live"} in ${TIMEOUT} ms`);
     await this.untilStats("two frames", ({ position }) => position.live === (to === null) && position.seeking === null);
-    await this.page.waitForTimeout(500);
+    // The worker reports what it showed after it was painted.
+    await this.untilShown("the picture that was seen", ({ shownAt, capturedAt }) => shownAt > seen.begun && Math.abs(capturedAt - seen.time) <= 1);
     const since = (await this.shown()).filter(({ shownAt, capturedAt }) => shownAt > seen.begun && Math.abs(capturedAt - seen.time) < 3_000);
     // A busy browser may paint the second frame only.
     const painted = since.find(({ capturedAt }) => Math.abs(capturedAt - seen.time) <= 1);

@@ -21,8 +21,8 @@ const VIDEO_SHARE = 0.8;
 /** Frames that the link queues: some 110 ms at the high rate, four times that at the low one. */
 const QUEUE = 50;
 
-/** Encodes a ladder into files, so that nothing is encoded while something is measured. */
-export async function encodeLadder(home) {
+/** Encodes a ladder of rates and sizes into files, so that nothing is encoded while something is measured. */
+export async function encodeLadder(home, ladder = LADDER) {
   const encode = ([rate, size]) => {
     const file = path.join(home.directory, `${rate}k.mp4`);
     // Noise, so that each rung has the rate that it says.
@@ -33,7 +33,7 @@ export async function encodeLadder(home) {
     const output = `${codec} ${rates} -t ${FILM}`.split(" ");
     return promisify(execFile)("ffmpeg", ["-loglevel", "error", ...picture, ...sound, ...output, file]).then(() => file);
   };
-  return Promise.all(LADDER.map(encode));
+  return Promise.all(ladder.map(encode));
 }
 
 /** A link on which a page must not make people wait. */

@@ -217,7 +217,10 @@ function followTime(player: NamecastPlayer, controls: HTMLElement): void {
   const preview = new SeekPreview(player, controls.querySelector("#preview") as HTMLElement);
   player.addEventListener("timeupdate", () => {
     const time = player.getStartDate().getTime() + player.currentTime * 1_000;
-    wall.textContent = Number.isFinite(time) ? timeOfDay(time) : "";
+    const text = Number.isFinite(time) ? timeOfDay(time) : "";
+    if (wall.textContent !== text) {
+      wall.textContent = text;
+    }
   });
   controls.addEventListener("mediapreviewrequest", (event) => preview.show(Number((event as CustomEvent).detail)));
 }

@@ -70,6 +70,7 @@ export class NamecastPlayer extends Base {
     },
     changed: (state) => {
       this.#stateView.show(state);
+      this.#showStart();
       this.#emit("statechange");
       this.#readiness.showError(state);
     },
@@ -620,10 +621,6 @@ export class NamecastPlayer extends Base {
     this.#states.handleSummary(summary);
     const isKnown = this.readyState > HAVE_NOTHING;
     this.#time.handle(summary.position, isKnown ? before?.position : undefined, this.state.isPlaying);
-    if (isKnown) {
-      this.#emit("timeupdate");
-      this.#emit("progress");
-    }
     if (before?.rungs.length !== summary.rungs.length) {
       this.#emit("qualitychange");
     }
@@ -663,9 +660,9 @@ export class NamecastPlayer extends Base {
     };
   }
 
-  /** The large button of a player that waits for a person. */
+  /** The large button of a player that waits for a person, unless a sentence stands there. */
   #showStart(): void {
-    this.shadowRoot?.getElementById("start")?.toggleAttribute("hidden", !this.#paused);
+    this.shadowRoot?.getElementById("start")?.toggleAttribute("hidden", !this.#paused || this.state.covers);
     this.toggleAttribute("data-paused", this.#paused);
   }
 

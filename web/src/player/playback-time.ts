@@ -6,6 +6,9 @@ import { behind, meant, reach, stepped } from "./timeline.ts";
 /** Time behind the newest segment in which a stream of segments counts as live, in seconds. */
 const SEGMENTS_EDGE = 15;
 
+/** Time between two events that tell how far one can go, in milliseconds: controls are laid out anew with each. */
+const PROGRESS_INTERVAL = 1_000;
+
 /** What `PlaybackTime` needs of the player. */
 export interface TimeHost {
   summary(): Summary | undefined;
@@ -23,6 +26,8 @@ export class PlaybackTime {
   #liveWindow = 0;
   #seeks = 0;
   #wish: number | null = null;
+  /** When that was told last, by the publisher's clock. */
+  #progressAt = 0;
   /** Where playback begins or goes on; null: live. */
   #resumeAt: number | null = null;
 
@@ -131,6 +136,13 @@ export class PlaybackTime {
     }
     if (before !== undefined && before.seeking !== null && position.seeking === null) {
       this.#host.emit("seeked");
+    }
+    if (before !== undefined) {
+      this.#host.emit("timeupdate");
+    }
+    if (before !== undefined && Math.abs(position.now - this.#progressAt) >= PROGRESS_INTERVAL) {
+      this.#progressAt = position.now;
+      this.#host.emit("progress");
     }
     if (this.liveWindow !== this.#liveWindow) {
       this.#liveWindow = this.liveWindow;

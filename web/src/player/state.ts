@@ -272,7 +272,7 @@ function waiting(situation: Situation): PlayerState {
   if (evidence.unanswered > STILL) {
     return make("unanswered", "No answer", "wait", t("No data arrives from {host}: the connection is cut, or the publisher has stopped.", { host }));
   }
-  if (summary.picture?.startsWith("nothing fits") === true) {
+  if (isTooSlow(summary)) {
     return make("slow", "Too slow", "wait", slowSentence(summary));
   }
   if (evidence.arrived === null) {
@@ -308,6 +308,12 @@ function busySentence({ overload, evidence, rung, rungs }: Summary): string {
   const advice = isLowest ? t("Close other programs.") : t("Close other programs or choose a lower quality.");
   const cause = evidence.decoding > DECODER_BEHIND ? t("decoding is {seconds} s behind", { seconds: (evidence.decoding / 1_000).toFixed(0) }) : t("wake-ups are {delay} ms late", { delay: Math.round(overload.delay) });
   return t("This device is too busy: {cause}. {advice}", { cause, advice });
+}
+
+/** Whether no quality fits: by the core's choice, or by what the link was measured to carry. A node that refuses has another cause. */
+function isTooSlow({ picture, path, rungs, evidence }: Summary): boolean {
+  const least = rungs.at(-1)?.bitrate ?? 0;
+  return picture?.startsWith("nothing fits") === true || (path.carried !== null && path.carried < least && evidence.refused === 0);
 }
 
 function slowSentence({ path, rungs }: Summary): string {

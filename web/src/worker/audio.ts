@@ -143,6 +143,7 @@ export class Audio {
     if (rung?.codec_string === undefined) {
       return false;
     }
+    this.#rung = name;
     try {
       this.#decoder ??= this.#newDecoder();
       this.#decoder.configure({
@@ -155,7 +156,6 @@ export class Audio {
       this.#fail(error);
       return false;
     }
-    this.#rung = name;
     return true;
   }
 
@@ -199,10 +199,11 @@ export class Audio {
   }
 
   #fail(error: unknown): void {
+    const codec = this.#host.rung(this.#rung)?.codec_string ?? "?";
     this.#closeDecoder();
     if (error instanceof DOMException && error.name === "NotSupportedError") {
       this.#unsupported = true;
-      this.#host.unsupported(this.#host.rung(this.#rung)?.codec_string ?? "?");
+      this.#host.unsupported(codec);
       return;
     }
     this.#host.decoderLost(message(error));

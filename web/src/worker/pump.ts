@@ -6,7 +6,7 @@ export type Pumped = Pick<Tab, "pollTimeout" | "handleTimeout" | "drain">;
 
 /** Longest sleep: the core is polled for what it needs at least this often, in milliseconds. */
 const LONGEST_SLEEP = 1_000;
-/** Browsers let timers that timers set sleep at least this long, in milliseconds. */
+/** Shortest sleep: one wake-up serves all that is due within it, in milliseconds. Browsers let timers that timers set sleep as long. */
 const SHORTEST_SLEEP = 4;
 
 /**
@@ -65,14 +65,14 @@ export class Pump {
 
   #sleep(): void {
     const now = performance.now();
-    const sleep = Math.min(LONGEST_SLEEP, this.#core.pollTimeout() - now);
-    const at = now + Math.max(SHORTEST_SLEEP, sleep);
+    const sleep = Math.max(SHORTEST_SLEEP, Math.min(LONGEST_SLEEP, this.#core.pollTimeout() - now));
+    const at = now + sleep;
     if (at >= this.#timerAt) {
       return;
     }
     clearTimeout(this.#timer);
     this.#timerAt = at;
-    this.#timer = setTimeout(() => this.#wake(), Math.max(0, sleep));
+    this.#timer = setTimeout(() => this.#wake(), sleep);
   }
 
   #wake(): void {

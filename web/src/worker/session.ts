@@ -11,7 +11,7 @@ import { KeyMemory } from "./key-memory.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
 import { NotesPublication } from "./notes-publication.ts";
-import { Overload } from "./overload.ts";
+import { OverloadResponse } from "./overload-response.ts";
 import { Proofs } from "./proofs.ts";
 import { Pump } from "./pump.ts";
 import type { Catalogue, DiscontinuityRecord, FrameRecord, Rung, SignerEvent, Stream, TabEvent, TabRecord } from "./records.ts";
@@ -35,18 +35,8 @@ const RECENT = 40;
 const BUSY_INTERVALS = 4;
 /** Intervals for each of the figures that a page gets of a player that nobody sees. */
 const UNSEEN_INTERVALS = 8;
-/** Time between two pictures while the machine has no time for more, in milliseconds. */
-const BUSY_PICTURE_INTERVAL = 100;
 /** Longest time between two key frames that counts as playing while nothing else is decoded, in milliseconds. */
 const KEY_FRAME_INTERVAL = 2_000;
-/** What people read in the log. */
-const OVERLOAD_STEPS = {
-  none: "This machine has time again",
-  instruments: "This machine is busy: fewer figures",
-  quality: "This machine is busy: lowest quality",
-  rate: "This machine is busy: ten pictures a second",
-  picture: "This machine is busy: key frames only",
-};
 /** Codec of captions: each sample is the text that is shown from its time on. */
 const CAPTIONS = "text";
 /** What a session is opened with. */
@@ -77,11 +67,7 @@ export class Session {
   readonly #keys: KeyMemory;
   #face: number | undefined;
   #catalogue: Catalogue | undefined;
-  readonly #overload = new Overload();
-  /** The rung that was asked for. */
-  #wish: string;
-  /** What the core chooses the rung by. */
-  #rungInUse: string;
+  readonly #response: OverloadResponse;
   #ticks = 0;
   readonly #intervals: ReturnType<typeof setInterval>[];
   /** Whether the stream is published as segments. */
@@ -107,8 +93,10 @@ export class Session {
       shiftVideo: (by) => this.#video.shift(by),
       shiftSound: (by) => this.#audio.shift(by),
     });
-    this.#wish = start.options.rung ?? "auto";
-    this.#rungInUse = this.#wish;
+    this.#response = new OverloadResponse(start.options.rung ?? "auto", {
+      setRung: (rung) => this.#tab.setRung(this.#watch, rung, performance.now()),
+      step: (text) => this.#step(text),
+    });
     this.#core = core;
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(known, start.options.key !== undefined);
@@ -170,7 +158,7 @@ export class Session {
         up: (link, node) => inside((it) => it.#linkUp(link, node)),
         down: (reason) => inside((it) => it.#linkDown(reason)),
         frame: (octets) => inside((it) => it.#handleFrame(octets)),
-        dropped: () => inside((it) => it.#overload.handleDrops(performance.now())),
+        dropped: () => inside((it) => it.#response.overload.handleDrops(performance.now())),
         step: (text) => report({ type: "step", at: performance.timeOrigin + performance.now(), text }),
       },
       start.options.transport,
@@ -205,8 +193,7 @@ export class Session {
         this.#setTarget(command.target);
         break;
       case "rung":
-        this.#wish = command.rung;
-        this.#chooseRung();
+        this.#response.choose(command.rung);
         break;
       case "seek":
         this.#seek(command.number, command.to);
@@ -368,31 +355,8 @@ export class Session {
       return;
     }
     const now = performance.now();
-    this.#overload.handleWake(now, late);
-    this.#tab.setWakeDelay(this.#overload.wakeDelay(now));
-  }
-
-  /** Gives up, or takes back, what the machine has no time for. */
-  #watchOverload(now: number): void {
-    this.#overload.handleDecoder(this.#video.decoderAge(now));
-    if (this.#overload.update(now)) {
-      const { level } = this.#overload;
-      this.#step(OVERLOAD_STEPS[level]);
-      this.#video.minInterval = level === "rate" || level === "picture" ? BUSY_PICTURE_INTERVAL : 0;
-      this.#video.keyFramesOnly = level === "picture";
-      this.#chooseRung();
-    }
-  }
-
-  /** What was asked for, unless that is left to the player and the machine has no time for more than the lowest. */
-  #chooseRung(): void {
-    const { level } = this.#overload;
-    const isLow = level !== "none" && level !== "instruments" && this.#wish === "auto";
-    const rung = isLow ? "lowest" : this.#wish;
-    if (rung !== this.#rungInUse) {
-      this.#rungInUse = rung;
-      this.#tab.setRung(this.#watch, rung, performance.now());
-    }
+    this.#response.overload.handleWake(now, late);
+    this.#tab.setWakeDelay(this.#response.overload.wakeDelay(now));
   }
 
   #handleRecord(record: TabRecord): void {
@@ -560,8 +524,8 @@ export class Session {
       return;
     }
     this.#timing.adapt(now);
-    this.#watchOverload(now);
-    if (this.#overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
+    this.#response.update(now, this.#video);
+    if (this.#response.overload.level === "none" || this.#ticks % BUSY_INTERVALS === 0) {
       this.#summarise();
     }
     const shown = this.#video.presented.takeShown();
@@ -588,7 +552,7 @@ export class Session {
       video,
       audio: this.#audio,
       timing: this.#timing,
-      overload: this.#overload,
+      overload: this.#response.overload,
       travel: this.#travel,
       catalogue: this.#catalogue,
       transport: this.#links.link?.transport ?? null,

@@ -310,6 +310,8 @@ export class Video implements VideoSink {
     if (config === undefined || this.#refused.has(config.codec)) {
       return false;
     }
+    this.#rung = name;
+    this.#preference = preference;
     try {
       this.#decoder ??= this.#newDecoder();
       this.#decoder.configure({ ...config, hardwareAcceleration: preference });
@@ -317,8 +319,6 @@ export class Video implements VideoSink {
       this.#fail(error);
       return false;
     }
-    this.#rung = name;
-    this.#preference = preference;
     return true;
   }
 

@@ -306,6 +306,19 @@ fn figures_of_past(home: &Path, watch: &str, from: u64) -> Value {
     last["stats"].clone()
 }
 
+/// A figure of sealed samples, of the program that runs at `home`.
+fn sealed(home: &Path, what: &str) -> Option<u64> {
+    let stats = program::newest_stats(&home.join("stats"))?;
+    stats["sealed"][what].as_u64()
+}
+
+/// Waits until the watcher at `home` has opened more samples than so many.
+fn opens(home: &Path, more_than: u64) -> u64 {
+    until("opened samples", || {
+        sealed(home, "opened").filter(|opened| *opened > more_than)
+    })
+}
+
 /// Ann publishes for the members alone. Bob watches; Eve, a stranger, is told who can and how to become one. Carol is certified meanwhile and
 /// watches from then on, Bob is revoked and sees no more. Years later, with Ann gone, Bob watches in the archive what was sealed for him, and Carol,
 /// who came later, sees nothing of it.
@@ -334,15 +347,6 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     );
     let watch = format!("watch /calls/fox/ann --no-audio --json {rules}");
     let live = format!("{watch} --stats stats");
-    let sealed = |home: &Path, what: &str| {
-        let stats = program::newest_stats(&home.join("stats"))?;
-        stats["sealed"][what].as_u64()
-    };
-    let opens = |home: &Path, more_than: u64| {
-        until("opened samples", || {
-            sealed(home, "opened").filter(|opened| *opened > more_than)
-        })
-    };
     let _watcher = Program::start(&bob, &live);
     opens(&bob, 10);
     let recorded = until("recorded samples", || {

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use namecast_apps::trust::Roster;
 use namecast_net::Clock;
 use namecast_packet::Name;
-use namecast_units::Timestamp;
+use namecast_units::{Duration, Timestamp};
 use tokio::sync::watch;
 
 use crate::rules::Followed;
+
+/// From one look for certificates that ended to the next.
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The roster that a publisher knows, and the members who may open what it seals now.
 pub(crate) struct Readers {
@@ -35,18 +38,20 @@ impl Readers {
     /// Waits until there is another roster. Returns the X25519 keys of its readers, and its version.
     pub(crate) async fn changed(&mut self) -> (BTreeSet<[u8; 32]>, u64) {
         loop {
-            if self.rosters.changed().await.is_err() {
+            // Certificates end without a new roster.
+            let changed = tokio::time::timeout(INTERVAL, self.rosters.changed());
+            if let Ok(Err(_)) = changed.await {
                 // Nothing follows the roster any more.
                 core::future::pending::<()>().await;
             }
-            if let Some(readers) = self.renewed() {
-                return readers;
+            if let Some(renewed) = self.renewed() {
+                return renewed;
             }
         }
     }
 
     /// Returns readers and version if they are others than before, as certificates end.
-    pub(crate) fn renewed(&mut self) -> Option<(BTreeSet<[u8; 32]>, u64)> {
+    fn renewed(&mut self) -> Option<(BTreeSet<[u8; 32]>, u64)> {
         let readers = readers(&self.rosters.borrow_and_update(), self.clock.wall());
         let version = self.followed.chains.with(|it| it.roster_version());
         let renewed = (readers, version);

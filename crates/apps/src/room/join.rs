@@ -63,7 +63,7 @@ pub struct Link {
 
 /// Why a link is not one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the link has no {0}: it ends with #room=…&key=…&t=…")]
+#[error("the link has no {0}: write all of it, as it was printed: …#room=…&key=…&t=…")]
 pub struct NotALink(&'static str);
 
 impl fmt::Display for Link {

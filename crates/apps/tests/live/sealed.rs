@@ -86,19 +86,21 @@ fn opened(captured: &[Data], seed: u8) -> (usize, BTreeSet<String>) {
         };
         let sequence = rung.builder().generic(id.class.word()).finish();
         let seal = lead.header().seal.unwrap();
-        let mut open = || opener.open(&sequence, (id.sequence, &seal), lead.share());
-        let mut result = open();
+        let open = |opener: &mut Opener| {
+            let opened = opener.open(&sequence, (id.sequence, &seal), lead.share());
+            opened.map(drop)
+        };
+        let mut result = open(&mut opener);
         if let Err(Unopened::MissingBox(name)) = &result {
             let packet = captured.iter().find(|it| name.is_prefix_of(it.name()));
             let packet = packet.unwrap();
             let (name, _) = BoxName::parse(&root, packet.name()).unwrap();
             let entries = decode_entries(&packet.content().unwrap()).unwrap();
             assert!(opener.take(&name, &entries, (0, 1)));
-            let mut open = || opener.open(&sequence, (id.sequence, &seal), lead.share());
-            result = open();
+            result = open(&mut opener);
         }
         match result {
-            Ok(_) => count += 1,
+            Ok(()) => count += 1,
             Err(why) => drop(failures.insert(why.to_string())),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use clap::{Args, ValueEnum};
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, parse_duration};
-use namecast_net::{Announcing, Node, NodeConfig, RegistrationState};
+use namecast_net::{Announcing, Clock, Node, NodeConfig, RegistrationState};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::{Keys, Media};
 use crate::connect::Connect;
 use crate::readers::Readers;
-use crate::rules::Rules;
+use crate::rules::{Certified, Rules};
 use crate::telemetry::{Observation, Reporter, tables};
 
 /// `namecast publish`.
@@ -170,10 +170,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let node = Node::start(NodeConfig::caching(CACHE));
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
-    let store = key_store(keys.keys.clone())?;
-    let certified = rules
-        .publisher(&node, uplink.face(), (&store, &name))
-        .await?;
+    let certified = certified(&rules, &node, &uplink, (&keys, &name)).await?;
     let manner = Manner {
         is_certified: certified.is_some(),
         is_sealed: sealed,
@@ -182,9 +179,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
         takes_over: take_over,
     };
     let claiming = Claiming::new(&name, &keys, announce.when(), manner);
-    let followed = certified.and_then(|it| it.followed);
-    anyhow::ensure!(!sealed || followed.is_some(), NO_ROSTER);
-    let mut readers = followed.map(|followed| Readers::new(followed, node.clock()));
+    let mut readers = readers(certified, sealed, node.clock())?;
     let mut claimed = ClaimedName::begin(&node, uplink.face(), claiming).await?;
     let opening = Publishing::start(&node, &name, &media, &keys, manner);
     let mut publishing = tokio::select! {
@@ -203,12 +198,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
                     break outcome;
                 }
             },
-            _ = tick.tick() => {
-                if let Some(renewed) = readers.as_mut().and_then(Readers::renewed) {
-                    publishing.follow(renewed).await;
-                }
-                show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?;
-            }
+            _ = tick.tick() => show(&mut publishing, &mut stats, &mut progress, &mut has_told).await?,
             renewed = changed(&mut readers) => publishing.follow(renewed).await,
             (_, text) = uplink.changed() => progress.say_once(&text),
             state = claimed.changed() => match state {
@@ -225,6 +215,28 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     outcome.and_then(|()| uplink.ensure_was_up())?;
     anyhow::ensure!(claimed.was_registered(), NEVER_REGISTERED);
     Ok(())
+}
+
+/// Returns the key that publishes `name` by the rules, if there are rules.
+async fn certified(
+    rules: &Rules,
+    node: &Node,
+    uplink: &Uplink,
+    (keys, name): (&Keys, &Name),
+) -> anyhow::Result<Option<Certified>> {
+    let store = key_store(keys.keys.clone())?;
+    rules.publisher(node, uplink.face(), (&store, name)).await
+}
+
+/// Follows the roster, if there is one, which sealing takes.
+fn readers(
+    certified: Option<Certified>,
+    is_sealed: bool,
+    clock: Clock,
+) -> anyhow::Result<Option<Readers>> {
+    let followed = certified.and_then(|it| it.followed);
+    anyhow::ensure!(!is_sealed || followed.is_some(), NO_ROSTER);
+    Ok(followed.map(|followed| Readers::new(followed, clock)))
 }
 
 /// Waits until there is another roster, if there is one.

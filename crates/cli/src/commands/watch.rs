@@ -7,7 +7,7 @@ mod package;
 use std::path::{Path, PathBuf};
 
 use namecast::{Handle, drive};
-use namecast_apps::live::watcher::{Event, Liveness, RungChoice, Signer, Verdict, Watched};
+use namecast_apps::live::watcher::{Event, Frame, Liveness, RungChoice, Signer, Verdict, Watched};
 use namecast_apps::live::{Player, Stats, Watcher, WatcherConfig};
 use namecast_apps::sealed::Unopened;
 use namecast_command::Stop;
@@ -15,6 +15,7 @@ use namecast_command::report::{ProgressLine, local, print_line, printable};
 use namecast_media::record::{Destination, Recorder};
 use namecast_media::streams::CAPTIONS;
 use namecast_net::{Clock, Node, NodeConfig};
+use namecast_packet::Name;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::Control;
 use namecast_stream::{StreamInfo, StreamKind};
@@ -29,9 +30,11 @@ use package::IsPackage;
 
 use super::uplink::Uplink;
 use super::{FIGURES_INTERVAL, WrongUse, key_store};
+use crate::arguments::Keys;
 use crate::hexadecimal::hex;
 use crate::key_check::KeyCheck;
 use crate::readers::advice;
+use crate::rules::Rules;
 use crate::telemetry::{Reporter, tables};
 
 /// What the node keeps: enough for what was asked for and came too late.
@@ -70,12 +73,8 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
     let trusted = (&name, &trusted);
     let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
     config.trust = keys.trust();
-    let root = rules.root();
-    if let Some(root) = &root {
-        config.reader = key_store(own.keys)?.reader_secrets(root)?;
-    }
+    let sealed = set_reader(&mut config, &name, &rules, own)?;
     let film = output.as_ref().and_then(Destination::as_mp4);
-    let is_member = !config.reader.is_empty();
     let mut session = Session {
         film: film.map(Path::to_owned),
         control: controller.unwrap_or_default(),
@@ -85,7 +84,7 @@ pub(super) async fn run(arguments: Watch) -> anyhow::Result<()> {
         progress: ProgressLine::new(!run.quiet && !run.json),
         prints_json: run.json && !run.quiet,
         picture: None,
-        sealed: advice(&name, root.as_ref(), is_member),
+        sealed,
         wants_live: arguments.from.is_none(),
         streams: arguments.stream.clone(),
         prints_data: false,
@@ -187,6 +186,21 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
     Ok(config)
 }
 
+/// Opens sealed samples with the keys of this machine's members, if the rules are a room's. Returns what to say to those who have none.
+fn set_reader(
+    config: &mut WatcherConfig,
+    name: &Name,
+    rules: &Rules,
+    own: Keys,
+) -> anyhow::Result<String> {
+    let root = rules.root();
+    if let Some(root) = &root {
+        config.reader = key_store(own.keys)?.reader_secrets(root)?;
+    }
+    let is_member = !config.reader.is_empty();
+    Ok(advice(name, root.as_ref(), is_member))
+}
+
 /// What the command does with what the watcher says.
 struct Session {
     recorder: Option<Recorder>,
@@ -275,18 +289,7 @@ impl Session {
     fn hear(&mut self, watched: Watched) -> anyhow::Result<()> {
         match watched {
             Watched::Frame(frame) if frame.stream == StreamKind::Data => {
-                if let Some(recorder) = &mut self.recorder {
-                    recorder.write(&frame)?;
-                }
-                if !self.prints_data {
-                    return Ok(());
-                }
-                let line = String::from_utf8_lossy(&frame.payload);
-                let sample = json!({ "captured_at": frame.captured_at.as_micros(), "text": line });
-                match self.prints_json {
-                    true => self.tell("sample", &sample, "")?,
-                    false => print_line(printable(&line))?,
-                }
+                self.hear_sample(&frame)?;
             }
             Watched::Frame(frame) => {
                 self.ending.on_frame();
@@ -327,15 +330,7 @@ impl Session {
             }
             Watched::Signer(signer) => self.hear_signer(&signer)?,
             Watched::Event(Event::Liveness(liveness)) => self.hear_liveness(liveness)?,
-            Watched::Event(Event::Unopened(Unopened::NotAReader)) => {
-                let text = self.sealed.clone();
-                self.ending.on_sealed(&text);
-                if self.prints_json {
-                    self.tell("sealed", &json!({ "text": text }), &text)?;
-                } else {
-                    self.progress.say_error(&text);
-                }
-            }
+            Watched::Event(Event::Unopened(Unopened::NotAReader)) => self.hear_sealed()?,
             Watched::Event(event) => {
                 let text = match event.is_detail() {
                     true => {
@@ -353,6 +348,33 @@ impl Session {
             }
             Watched::Discontinuity { .. } => {}
         }
+        Ok(())
+    }
+
+    /// A sample of data is printed if its stream was chosen.
+    fn hear_sample(&mut self, frame: &Frame) -> anyhow::Result<()> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.write(frame)?;
+        }
+        if !self.prints_data {
+            return Ok(());
+        }
+        let line = String::from_utf8_lossy(&frame.payload);
+        let sample = json!({ "captured_at": frame.captured_at.as_micros(), "text": line });
+        match self.prints_json {
+            true => self.tell("sample", &sample, ""),
+            false => print_line(printable(&line)),
+        }
+    }
+
+    /// Samples are sealed for others.
+    fn hear_sealed(&mut self) -> anyhow::Result<()> {
+        let text = self.sealed.clone();
+        self.ending.on_sealed(&text);
+        if self.prints_json {
+            return self.tell("sealed", &json!({ "text": text }), &text);
+        }
+        self.progress.say_error(&text);
         Ok(())
     }
 

@@ -302,6 +302,19 @@ fn figures_of_past(home: &Path, watch: &str, from: u64) -> Value {
     last["stats"].clone()
 }
 
+/// A figure of sealed samples, of the program that runs at `home`.
+fn sealed(home: &Path, what: &str) -> Option<u64> {
+    let stats = crate::program::newest_stats(&home.join("stats"))?;
+    stats["sealed"][what].as_u64()
+}
+
+/// Waits until the watcher at `home` has opened more samples than so many.
+fn opens(home: &Path, more_than: u64) -> u64 {
+    until("opened samples", || {
+        sealed(home, "opened").filter(|opened| *opened > more_than)
+    })
+}
+
 /// Ann publishes for the members alone. Bob watches; Eve, a stranger, is told who can and how to become one. Carol is certified meanwhile and
 /// watches from then on, Bob is revoked and sees no more. Years later, with Ann gone, Bob watches in the archive what was sealed for him, and Carol,
 /// who came later, sees nothing of it.
@@ -330,15 +343,6 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     );
     let watch = format!("watch /calls/fox/ann --no-audio --json {rules}");
     let live = format!("{watch} --stats stats");
-    let sealed = |home: &Path, what: &str| {
-        let stats = crate::program::newest_stats(&home.join("stats"))?;
-        stats["sealed"][what].as_u64()
-    };
-    let opens = |home: &Path, more_than: u64| {
-        until("opened samples", || {
-            sealed(home, "opened").filter(|opened| *opened > more_than)
-        })
-    };
     let _watcher = Program::start(&bob, &live);
     opens(&bob, 10);
     let recorded = until("recorded samples", || {
@@ -347,12 +351,12 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     });
 
     let said = refused(&eve, &watch);
-    for part in [
-        "is sealed for the members of /calls/fox",
-        "namecast trust request /calls/fox/YOUR-ID",
-    ] {
-        assert!(said.contains(part), "{said}");
-    }
+    assert!(
+        said.contains("is sealed for the members of /calls/fox"),
+        "{said}"
+    );
+    let advice = "namecast trust request /calls/fox/YOUR-ID";
+    assert!(said.contains(advice), "{said}");
     let file = refused(
         &ann,
         &format!("{publish} --schema request --connect {face}"),
@@ -385,100 +389,122 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     assert!(not_for_her > Some(50), "{stats}");
 }
 
-/// A link for one use lets one in, again and again with the same certificate, and nobody else. With another link nine join at once, and get nine names. Where
-/// the host knocks, somebody says yes first.
+/// A room that is served at `host`, its forwarder, and the digest of its anchor's key.
+struct Served {
+    host: std::path::PathBuf,
+    _forwarder: Program,
+    face: String,
+    anchor: String,
+}
+
+impl Served {
+    fn new(directory: &Path) -> Self {
+        let (forwarder, face) = start_forwarder(directory);
+        let host = home(directory, "host");
+        Self {
+            anchor: init(&host),
+            host,
+            _forwarder: forwarder,
+            face,
+        }
+    }
+
+    fn serve(&self) -> String {
+        format!("trust serve {ROOM} --quiet --connect {}", self.face)
+    }
+
+    /// Makes a link.
+    fn invite(&self, more: &str) -> String {
+        let link = text(&self.host, &format!("trust invite {ROOM} {more}"));
+        let begins = format!("#room=/calls/fox&key={}&t=", self.anchor);
+        assert!(link.contains(&begins), "{link}");
+        link.trim_end().to_owned()
+    }
+
+    fn join(&self, link: &str, name: &str) -> String {
+        format!("trust join {link} --name {name} --connect {}", self.face)
+    }
+}
+
+/// A link for one use lets one in, again and again with the same certificate, also when the host has started again, and nobody else. A wrong token
+/// lets nobody in, and neither does a key that was revoked.
 #[test]
-fn a_link_lets_as_many_in_as_it_says() {
+fn a_link_for_one_use_lets_one_in() {
     let directory = tempfile::tempdir().unwrap();
-    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
-    let (_forwarder, face) = start_forwarder(directory.path());
-    let anchor = init(&host);
-    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
-    let mut serving = Program::start(&host, &serve);
-    let invite = |more: &str| {
-        let link = text(&host, &format!("trust invite {ROOM} {more}"));
-        let link = link.trim_end().to_owned();
-        assert!(
-            link.contains(&format!("#room=/calls/fox&key={anchor}&t=")),
-            "{link}"
-        );
-        link
-    };
-    let once = invite("--uses 1 --page https://example.org/");
-    let join = |link: &str, name: &str| format!("trust join {link} --name {name} --connect {face}");
-    let joined = text(&ann, &join(&once, "Ann"));
+    let [ann, eve] = ["ann", "eve"].map(|who| home(directory.path(), who));
+    let room = Served::new(directory.path());
+    let mut serving = Program::start(&room.host, &room.serve());
+    let once = room.invite("--uses 1 --page https://example.org/");
+    let joined = text(&ann, &room.join(&once, "Ann"));
     assert!(
         joined.starts_with("/calls/fox/ann is certified until"),
         "{joined}"
     );
-    // The host starts again: it remembers who joined, and that the link was used.
     serving.kill();
-    let mut serving = Program::start(&host, &serve);
-    assert_eq!(text(&ann, &join(&once, "Ann")), joined);
-    let said = refused(&eve, &join(&once, "Eve"));
+    let _serving = Program::start(&room.host, &room.serve());
+    assert_eq!(text(&ann, &room.join(&once, "Ann")), joined);
+    let wrong = format!("{}00000000", &once[..once.len() - 8]);
+    for link in [once, wrong] {
+        let said = refused(&eve, &room.join(&link, "Eve"));
+        assert!(said.contains("the host refuses the link"), "{said}");
+    }
+    text(&room.host, "trust revoke /calls/fox/ann");
+    let said = refused(&ann, &room.join(&room.invite(""), "Ann"));
     assert!(said.contains("the host refuses the link"), "{said}");
-    let wrong = format!("{}{}", &once[..once.len() - 8], "00000000");
-    let said = refused(&eve, &join(&wrong, "Eve"));
-    assert!(said.contains("the host refuses the link"), "{said}");
+}
 
-    let link = invite("--role guest");
-    let newcomers: Vec<_> = (0..9)
-        .map(|n| home(directory.path(), &format!("n{n}")))
-        .collect();
-    let joining: Vec<_> = newcomers
-        .iter()
-        .map(|home| {
-            let mut command = command(home, &join(&link, "Ann"));
-            command
-                .stdout(std::process::Stdio::piped())
-                .spawn()
-                .unwrap()
-        })
-        .collect();
-    let mut names: Vec<_> = joining
-        .into_iter()
-        .map(|joining| {
-            let output = joining.wait_with_output().unwrap();
-            assert!(output.status.success());
-            let text = String::from_utf8(output.stdout).unwrap();
-            text.split(' ').next().unwrap().to_owned()
-        })
-        .collect();
+/// Nine join with one link at once, under one name shown to people: they get nine certificates with nine names.
+#[test]
+fn nine_join_with_one_link() {
+    let directory = tempfile::tempdir().unwrap();
+    let room = Served::new(directory.path());
+    let _serving = Program::start(&room.host, &room.serve());
+    let link = room.invite("--role guest");
+    let joining = (0..9).map(|n| {
+        let home = home(directory.path(), &format!("n{n}"));
+        let mut command = command(&home, &room.join(&link, "Ann"));
+        let command = command.stdout(std::process::Stdio::piped());
+        command.spawn().unwrap()
+    });
+    let joining: Vec<_> = joining.collect();
+    let names = joining.into_iter().map(|joining| {
+        let output = joining.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.split(' ').next().unwrap().to_owned()
+    });
+    let mut names: Vec<_> = names.collect();
     names.sort_unstable();
-    let expected = (2..=10).map(|n| format!("/calls/fox/ann-{n}"));
-    let mut expected: Vec<_> = expected.collect();
-    expected.sort_unstable();
-    assert_eq!(names, expected);
-    let members = printed(&host, "trust members --json");
+    let others = (2..=9).map(|n| format!("/calls/fox/ann-{n}"));
+    let expected = core::iter::once("/calls/fox/ann".to_owned()).chain(others);
+    assert_eq!(names, expected.collect::<Vec<_>>());
+    let members = printed(&room.host, "trust members --json");
     let members: Vec<Value> = serde_json::from_slice(&members).unwrap();
     let guests = members.iter().filter(|it| it["role"] == "guest");
-    assert_eq!((members.len(), guests.count()), (10, 9));
-    text(&host, "trust revoke /calls/fox/ann");
-    let said = refused(&ann, &join(&link, "Ann"));
-    assert!(said.contains("the host refuses the link"), "{said}");
+    assert_eq!((members.len(), guests.count()), (9, 9));
+}
 
-    serving.kill();
-    let mut knocking = command(&host, &format!("{serve} --knock"));
-    let knocking = knocking.stderr(std::process::Stdio::piped());
-    let mut knocking = Program(
-        knocking
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap(),
-    );
-    let waiting = Program::start(&eve, &join(&link, "Eve"));
-    let said = std::io::BufReader::new(knocking.0.stderr.take().unwrap());
-    let knock = std::io::BufRead::lines(said)
-        .map_while(Result::ok)
-        .find(|line| line.contains("wants to join"))
-        .unwrap();
-    let (_, key) = knock.split_once("admit ").unwrap();
-    let key = &key[..16];
+/// Where the host knocks, a newcomer waits until somebody says yes.
+#[test]
+fn a_newcomer_waits_until_somebody_says_yes() {
+    let directory = tempfile::tempdir().unwrap();
+    let eve = home(directory.path(), "eve");
+    let room = Served::new(directory.path());
+    let link = room.invite("");
+    let mut serving = command(&room.host, &format!("{} --knock", room.serve()));
+    let serving = serving.stdout(std::process::Stdio::null());
+    let serving = serving.stderr(std::process::Stdio::piped());
+    let mut serving = Program(serving.spawn().unwrap());
+    let mut waiting = Program::start(&eve, &room.join(&link, "Eve"));
+    let said = std::io::BufReader::new(serving.0.stderr.take().unwrap());
+    let mut lines = std::io::BufRead::lines(said).map_while(Result::ok);
+    let knock = lines.find(|line| line.contains("wants to join")).unwrap();
     assert!(knock.contains("'Eve' with the key"), "{knock}");
-    text(&host, &format!("trust admit {key}"));
-    let mut waiting = waiting;
+    let (_, key) = knock.split_once("admit ").unwrap();
+    text(&room.host, &format!("trust admit {}", &key[..16]));
     let mut joined = String::new();
-    std::io::Read::read_to_string(&mut waiting.0.stdout.take().unwrap(), &mut joined).unwrap();
+    let output = waiting.0.stdout.as_mut().unwrap();
+    std::io::Read::read_to_string(output, &mut joined).unwrap();
     assert!(
         joined.starts_with("/calls/fox/eve is certified until"),
         "{joined}"

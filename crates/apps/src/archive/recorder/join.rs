@@ -53,8 +53,8 @@ impl Recorder {
 
     /// Keeps a packet of a key box.
     fn on_key_box(&mut self, now: Instant, token: Token, data: &Data) {
-        let verifier = self.verifier.as_ref();
-        if !verifier.is_some_and(|verifier| data.verify(&*verifier.0).is_ok()) {
+        let is_wrong = |verifier: &PublisherVerifier| data.verify(&*verifier.0).is_err();
+        if self.verifier.as_ref().is_none_or(is_wrong) {
             self.counters.verification_failures += 1;
             self.uplink.carry_out(now, Request::Reject(token));
             return;

@@ -45,8 +45,8 @@ use stats::Meters;
 use stream::ConsumerFactory;
 use streams::Streams;
 
-/// Outputs kept until they are polled; the oldest frames go first beyond it.
-const MAX_OUTPUTS: usize = 4_096;
+/// Outputs of a watch that are kept until they are polled; the oldest frames go first beyond it.
+pub const MAX_OUTPUTS: usize = 4_096;
 /// Longest playout target: beyond it, buffers would be too small.
 const MAX_TARGET: Duration = Duration::from_secs(10);
 

@@ -3,8 +3,8 @@
 use anyhow::{Context, bail, ensure};
 use clap::Args;
 use namecast_apps::room::{InvitationSecret, Join, Link, Welcome, join_name};
-use namecast_command::parse_duration;
 use namecast_command::report::{local, print_error, print_line};
+use namecast_command::{number, parse_duration};
 use namecast_net::{Clock, Node, NodeConfig, random};
 use namecast_packet::{Certificate, Data, Interest, KeyLocator, Name};
 use namecast_units::{ByteSize, Duration};
@@ -34,7 +34,7 @@ pub struct Invite {
     #[arg(long, default_value = "member", value_parser = parse_text)]
     pub role: String,
     /// How many may join with the link. Without: any number.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = number::<u32>(1..=1_000_000))]
     pub uses: Option<u32>,
     /// The link works for this time.
     #[arg(long, value_name = "TIME", default_value = "1d", value_parser = parse_duration)]

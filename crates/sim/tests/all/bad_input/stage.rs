@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use namecast_apps::live::Stats;
-use namecast_apps::live::watcher::{Event, RejoinReason, TableSizes, WatcherConfig};
+use namecast_apps::live::watcher::{Event, MAX_OUTPUTS, RejoinReason, TableSizes, WatcherConfig};
 use namecast_netem as netem;
 use namecast_sim::live::{FrameRecord, LiveWatcher, LiveWatcherConfig, Media, Signing};
 use namecast_sim::topology::Topology;
@@ -120,7 +120,7 @@ impl Stage {
         assert!(now.outstanding <= most.max_outstanding, "{now:?}");
         assert!(now.queued <= most.max_outstanding, "{now:?}");
         assert!(now.unverified <= most.max_unverified, "{now:?}");
-        assert!(sizes.outputs <= 4_096, "{sizes:?}");
+        assert!(sizes.outputs <= MAX_OUTPUTS, "{sizes:?}");
         assert!(sizes.frames <= 1_024, "{sizes:?}");
         let peak = &mut self.peak;
         let larger = |peak: &mut usize, now: usize| *peak = now.max(*peak);

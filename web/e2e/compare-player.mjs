@@ -11,7 +11,7 @@ import { parseArgs, promisify } from "node:util";
 import { startBrowser } from "./lib/browser.mjs";
 import { startNode } from "./lib/embedding.mjs";
 import { lateDecoder, watchPictures, watchSound } from "./lib/player-probes.mjs";
-import { processorTimes, proportionalMemory, spent } from "./lib/process-tree.mjs";
+import { processorTimes, proportionalMemory, spent, stopPartly } from "./lib/process-tree.mjs";
 import { profile, report, threadTimes } from "./lib/profile.mjs";
 import { findBinary, makeHome } from "./lib/processes.mjs";
 
@@ -34,6 +34,7 @@ const USAGE = `scripts/compare-player [options]
   --seconds S        length of a turn (15)
   --players LIST     of hls, ours, smooth: ours with that latency, canvas: ours drawing on one (hls,ours)
   --loops N          endless loops beside (0)
+  --stopped SHARE    share of the time for which the browser is stopped, such as 0.75 (0)
   --late MS          a video decoder that gives each picture this much later, for ours only (0)
   --sound            with sound; share of silence is measured of ours
   --size WxH --fps N --rate KBIT   of the film (1280x720, 30, 3000)
@@ -48,6 +49,7 @@ const { values: options } = parseArgs({
     seconds: { type: "string", default: "15" },
     players: { type: "string", default: "hls,ours" },
     loops: { type: "string", default: "0" },
+    stopped: { type: "string", default: "0" },
     late: { type: "string", default: "0" },
     sound: { type: "boolean", default: false },
     size: { type: "string", default: "1280x720" },
@@ -119,6 +121,7 @@ const OPEN = {
 async function turn(player, node) {
   const home = await makeHome();
   const browser = await startBrowser(home.directory, ["--autoplay-policy=no-user-gesture-required"]);
+  let release = () => undefined;
   try {
     const page = await browser.context.newPage();
     await page.setViewportSize({ width: 1280, height: 900 });
@@ -129,6 +132,7 @@ async function turn(player, node) {
     if (options.sound && player !== "hls") {
       await page.evaluate(watchSound);
     }
+    release = stopPartly(browser.pid, Number(options.stopped));
     await wait(SETTLE);
     await page.evaluate(watchPictures);
     const [threads, before, begun] = [await threadTimes(browser.pid), await processorTimes(browser.pid), performance.now()];
@@ -153,6 +157,7 @@ async function turn(player, node) {
       target: stats?.playout.target ?? null,
     };
   } finally {
+    await release();
     await browser.close();
     await home.remove();
   }
@@ -205,7 +210,7 @@ async function main() {
     await node.end();
     await home.remove();
   }
-  console.log(`\nMedians of ${options.turns} turns of ${options.seconds} s, ${options.size} at ${options.fps} fps, ${options.rate} kbit/s, ${options.loops} loops, decoder ${options.late} ms late:`);
+  console.log(`\nMedians of ${options.turns} turns of ${options.seconds} s, ${options.size} at ${options.fps} fps, ${options.rate} kbit/s, ${options.loops} loops, stopped ${options.stopped} of the time, decoder ${options.late} ms late:`);
   const medians = Object.fromEntries(
     players.map((player) => {
       const own = turns.filter((each) => each.player === player);

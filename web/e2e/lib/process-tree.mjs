@@ -2,6 +2,8 @@
 
 import { readdir, readFile } from "node:fs/promises";
 
+const wait = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
 /** Clock ticks of a second in /proc, as Linux has it on all machines. */
 export const TICKS = 100;
 
@@ -34,6 +36,37 @@ export async function processorTimes(root) {
 /** Processor time that the processes of `after` took since `before`, in seconds. One that ended between counts up to `before`. */
 export function spent(before, after) {
   return [...after].reduce((sum, [pid, time]) => sum + time - (before.get(pid) ?? 0), 0);
+}
+
+/** Period in which processes are stopped and go on, in milliseconds. */
+const PERIOD = 200;
+
+/** Stops the tree for a share of the time, as if the machine had no more for it. Returns what ends that. */
+export function stopPartly(root, share) {
+  let isOver = share === 0;
+  const signal = (pids, name) => {
+    for (const pid of pids) {
+      try {
+        process.kill(pid, name);
+      } catch {
+        // It has ended.
+      }
+    }
+  };
+  const run = async () => {
+    while (!isOver) {
+      const pids = (await descendants(root)).map(({ pid }) => pid);
+      signal(pids, "SIGSTOP");
+      await wait(PERIOD * share);
+      signal(pids, "SIGCONT");
+      await wait(PERIOD * (1 - share));
+    }
+  };
+  const running = run();
+  return () => {
+    isOver = true;
+    return running;
+  };
 }
 
 /** Memory of the tree in MiB; what processes share counts once. */

@@ -82,7 +82,7 @@ struct InvitationEntry {
     valid: u64,
 }
 
-/// What became of a request to join.
+/// Outcome of a request to join.
 #[derive(Clone, Debug)]
 pub(crate) enum Joined {
     /// The newcomer has this certificate; `is_new`: since now.

@@ -510,7 +510,7 @@ impl Publisher {
         self.producer.counters()
     }
 
-    /// What was sealed, and for how many readers; `None` if samples are not sealed.
+    /// Counters of sealing, and the number of readers; `None` if samples are not sealed.
     pub fn sealing(&self) -> Option<(&SealingCounters, usize)> {
         let sealing = self.sealing.as_ref()?;
         Some((sealing.counters(), sealing.readers()))

@@ -19,7 +19,7 @@ const MAX_ANSWERED: usize = 1_024;
 /// Time for which a request waits to be decided, after it was sent last.
 const DECISION_TIME: Duration = Duration::from_secs(60);
 
-/// What became of requests to join.
+/// Counters of requests to join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinCounters {
     /// Requests received, those sent again included.
@@ -57,7 +57,7 @@ struct Pending {
     expires_at: Instant,
 }
 
-/// What to do with an Interest.
+/// Action for an Interest.
 #[derive(Debug)]
 pub(super) enum Step {
     /// Answer it with this content.

@@ -120,7 +120,7 @@ impl Host {
         self.door.pending()
     }
 
-    /// Returns what became of requests to join.
+    /// Returns the counters of requests to join.
     pub const fn join_counters(&self) -> &JoinCounters {
         &self.door.counters
     }

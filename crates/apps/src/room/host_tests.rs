@@ -67,7 +67,7 @@ fn send(host: &mut Host, seconds: u64, interest: &Interest, face: u64) {
     host.handle_frame(now(seconds), link.encode());
 }
 
-/// What the host gave out: Data, Nacks, and digests of the keys that are to be decided on.
+/// Outputs of the host: Data, Nacks, and digests of the keys to decide on.
 #[derive(Debug, Default)]
 struct Out {
     data: Vec<Data>,

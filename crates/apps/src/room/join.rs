@@ -42,7 +42,7 @@ const CERTIFICATE: u32 = 186;
 
 /// Keyword behind the root.
 const KEYWORD: &str = "join";
-/// What the tag is for.
+/// Purpose of the tag, so that no other HMAC under the same key passes for one.
 const PURPOSE: &[u8] = b"namecast join, version 1";
 
 /// Returns the name of requests to join `root`, without the digest of their parameters.
@@ -169,7 +169,7 @@ impl Join {
         join
     }
 
-    /// What the tag covers: each field behind its length.
+    /// Returns the octets that the tag covers: each field behind its length.
     fn tagged(&self, root: &Name, anchor: &[u8; 32]) -> Vec<u8> {
         let key = self.key.to_spki();
         let fields: [&[u8]; 7] = [

@@ -42,7 +42,7 @@ impl Default for BoxServerConfig {
     }
 }
 
-/// What became of an Interest.
+/// Outcome of an Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requested {
     /// This answers it.
@@ -51,7 +51,7 @@ pub enum Requested {
     Held,
     /// There is no room for it: it is dropped.
     Dropped,
-    /// What it requests will not exist.
+    /// The requested box will not exist.
     Refused,
 }
 

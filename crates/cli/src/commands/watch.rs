@@ -210,7 +210,7 @@ struct Session {
     prints_json: bool,
     /// The rung that was told last, and why it is that.
     picture: Option<(String, &'static str)>,
-    /// What to do where the stream is sealed for others.
+    /// Advice where the stream is sealed for others.
     sealed: String,
     wants_live: bool,
     /// Streams that have to be there.

@@ -308,7 +308,7 @@ fn sealed(home: &Path, what: &str) -> Option<u64> {
     stats["sealed"][what].as_u64()
 }
 
-/// Waits until the watcher at `home` has opened more samples than so many.
+/// Waits until the watcher at `home` has opened more than `more_than` samples.
 fn opens(home: &Path, more_than: u64) -> u64 {
     until("opened samples", || {
         sealed(home, "opened").filter(|opened| *opened > more_than)

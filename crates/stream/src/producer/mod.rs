@@ -548,7 +548,7 @@ fn metadata(
     }
 }
 
-/// What to do with an Interest.
+/// Action for an Interest.
 enum Verdict {
     Answer(Data),
     Hold(Key),

@@ -32,7 +32,7 @@ const MIN_TIMEOUT: Duration = Duration::from_millis(200);
 pub struct Window {
     window: f64,
     tokens: f64,
-    /// What is out, the oldest first.
+    /// Packets in flight, the oldest first.
     out: VecDeque<Sent>,
     /// Packets sent so far.
     count: u64,

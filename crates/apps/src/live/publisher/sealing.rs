@@ -14,7 +14,7 @@ use crate::sealed::{
     BoxServer, BoxServerConfig, Requested, Sealed, Sealer, SealerConfig, SealerEvent, Unsealed,
 };
 
-/// What a publisher of sealed samples counts.
+/// Counters of a publisher of sealed samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SealingCounters {
     /// Samples sealed.

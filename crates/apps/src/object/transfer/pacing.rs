@@ -118,7 +118,7 @@ mod tests {
         Instant::ZERO + Duration::from_secs(seconds)
     }
 
-    /// Receivers 1, 2, … of these rates in Mbit/s. Whoever has rate 0 has all.
+    /// Receivers 1, 2, … of these rates in Mbit/s. One of rate 0 has all segments.
     fn receivers(rates: &[u64]) -> impl Iterator<Item = (ReceiverId, Heard)> {
         rates.iter().zip(1..).map(|(rate, id)| {
             let report = Report {

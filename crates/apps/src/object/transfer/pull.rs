@@ -72,7 +72,7 @@ struct Reporting {
     pause: Duration,
     octets: u64,
     is_finished: bool,
-    /// What came last, the newest first, where the sender wants that acknowledged.
+    /// Numbers of the last segments, the newest first; `None`: none is acknowledged.
     acknowledged: Option<VecDeque<u64>>,
     acknowledgements: u64,
 }

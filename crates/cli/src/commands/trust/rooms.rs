@@ -183,7 +183,7 @@ pub(super) fn sign(arguments: Sign) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What certificates of a room are issued by.
+/// Issuer of a room's certificates.
 pub(super) struct Issuing<'a> {
     pub(super) root: &'a Name,
     pub(super) schema: &'a Schema,

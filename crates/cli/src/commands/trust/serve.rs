@@ -180,7 +180,7 @@ struct Door {
     anchor: Identity,
     knock: bool,
     clock: Clock,
-    /// Who waits for somebody to say yes, by the digest of the key.
+    /// Newcomers that wait for `trust admit`, by the digest of their key.
     waiting: BTreeMap<[u8; 32], Join>,
 }
 

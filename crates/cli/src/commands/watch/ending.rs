@@ -25,7 +25,7 @@ pub(super) struct Ending {
     plays_past: bool,
     /// Whose signature was refused, and why.
     refusal: Option<String>,
-    /// What to do, where samples are sealed for others.
+    /// Advice where samples are sealed for others.
     sealed: Option<String>,
 }
 

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use namecast_packet::{Data, DataBuilder, Interest, Name, Nonce};
 use namecast_stream::producer::{Arrival, Held, PendingTable, Reply, Waiter};
+use namecast_stream::seal::MAX_STEPS;
 use namecast_units::{ByteSize, Duration, Instant};
 
-use super::key_box::{BoxName, MAX_PACKETS};
+use super::key_box::{MAX_PACKETS, box_name, parse_box_name};
 use super::sealer::KeyBox;
-use crate::sealed::MAX_STEPS;
 
 /// Generations after the newest one whose Interests are held.
 const GENERATIONS_AHEAD: u64 = 1;
@@ -91,7 +91,7 @@ impl BoxServer {
         key_box: &KeyBox,
         mut sign: impl FnMut(DataBuilder) -> Data,
     ) -> Vec<Reply> {
-        let name = key_box.name.under(&self.root);
+        let name = box_name(&self.root, &key_box.seal);
         let last = key_box.packets.len().saturating_sub(1) as u64;
         let final_block = Name::root().builder().segment(last).finish();
         let packets = (0..).zip(&key_box.packets).map(|(segment, content)| {
@@ -100,7 +100,7 @@ impl BoxServer {
             sign(data.content(content.clone()))
         });
         let packets: Vec<_> = packets.collect();
-        let place = (key_box.name.generation, key_box.name.step);
+        let place = (key_box.seal.generation, key_box.seal.step);
         let mut replies = Vec::new();
         for (segment, data) in (0..).zip(&packets) {
             let waiters = self.pending.take(&(place.0, place.1, segment));
@@ -130,12 +130,12 @@ impl BoxServer {
         interest: &Interest,
         arrival: Arrival,
     ) -> Option<Requested> {
-        let (name, segment) = BoxName::parse(&self.root, interest.name())?;
+        let (seal, segment) = parse_box_name(&self.root, interest.name())?;
         self.handle_timeout(now);
-        if name.start != self.start {
+        if seal.start != self.start {
             return Some(Requested::Refused);
         }
-        let place = (name.generation, name.step);
+        let place = (seal.generation, seal.step);
         if let Some(packets) = self.boxes.get(&place) {
             let packet = usize::try_from(segment).ok().and_then(|at| packets.get(at));
             return Some(packet.map_or(Requested::Refused, |data| {
@@ -210,6 +210,7 @@ mod tests {
     use core::ops::RangeInclusive;
 
     use namecast_packet::signature::NullSigner;
+    use namecast_stream::Seal;
 
     use super::*;
 
@@ -221,7 +222,7 @@ mod tests {
 
     fn key_box(generation: u64, step: u16, packets: usize) -> KeyBox {
         KeyBox {
-            name: BoxName {
+            seal: Seal {
                 start: START,
                 generation,
                 step,
@@ -235,7 +236,7 @@ mod tests {
     }
 
     fn request(server: &mut BoxServer, (generation, step): (u64, u16), segment: u64) -> Requested {
-        let name = key_box(generation, step, 0).name.under(&root());
+        let name = box_name(&root(), &key_box(generation, step, 0).seal);
         let name = name.builder().segment(segment).finish();
         let nonce = Nonce([segment as u8, generation as u8, step as u8, 0]);
         let interest = Interest::builder(name).build(nonce);
@@ -296,12 +297,12 @@ mod tests {
             assert_eq!(request(&mut server, place, 0), Requested::Held, "{place:?}");
         }
         assert_eq!(request(&mut server, (4, 0), 16), Requested::Refused);
-        let other = BoxName {
+        let other = Seal {
             start: [9; 4],
             generation: 3,
             step: 5,
         };
-        let name = other.under(&root()).builder().segment(0).finish();
+        let name = box_name(&root(), &other).builder().segment(0).finish();
         let interest = Interest::builder(name).build(Nonce([1; 4]));
         let requested = server.handle_interest(Instant::ZERO, &interest, Arrival::default());
         assert_eq!(requested, Some(Requested::Refused));

@@ -17,6 +17,7 @@ use hpke::rand_core::{TryCryptoRng, TryRng};
 use hpke::{Deserializable as _, Kem, OpModeR, OpModeS, Serializable as _};
 use namecast_packet::tlv::{Fields, Reader, Writer, number_size};
 use namecast_packet::{Component, DecodeError, Name, Problem};
+use namecast_stream::Seal;
 use sha2::{Digest as _, Sha256};
 
 use super::schedule::{SECRET, StepSecret, expand};
@@ -39,56 +40,43 @@ const DEPTH: usize = 5;
 /// Octets of a sealed secret: the secret and a tag.
 const SEALED: usize = SECRET + 16;
 
-/// Which box.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BoxName {
-    /// Start of the publisher.
-    pub start: [u8; 4],
-    /// Generation.
-    pub generation: u64,
-    /// Step.
-    pub step: u16,
+/// Returns the name of the box under `root` that has the key of samples sealed so, without a segment.
+pub fn box_name(root: &Name, seal: &Seal) -> Name {
+    let start = Component {
+        kind: Component::GENERIC,
+        value: &seal.start,
+    };
+    let name = root.builder().keyword(KEYS).component(start);
+    name.sequence(seal.generation)
+        .sequence(seal.step.into())
+        .finish()
 }
 
-impl BoxName {
-    /// Returns the name of the box, without a segment.
-    pub fn under(&self, root: &Name) -> Name {
-        let start = Component {
-            kind: Component::GENERIC,
-            value: &self.start,
-        };
-        let name = root.builder().keyword(KEYS).component(start);
-        name.sequence(self.generation)
-            .sequence(self.step.into())
-            .finish()
+/// Returns whose box under `root`, and which segment of it, `name` is the exact name of.
+pub fn parse_box_name(root: &Name, name: &Name) -> Option<(Seal, u64)> {
+    if !root.is_prefix_of(name) || name.len() != root.len() + DEPTH {
+        return None;
     }
-
-    /// Returns the box under `root`, and the segment of it, that `name` is the exact name of.
-    pub fn parse(root: &Name, name: &Name) -> Option<(Self, u64)> {
-        if !root.is_prefix_of(name) || name.len() != root.len() + DEPTH {
-            return None;
-        }
-        let mut rest = name.components().skip(root.len());
-        if rest.next()? != Component::keyword(KEYS) {
-            return None;
-        }
-        let start = rest.next().filter(|it| it.kind == Component::GENERIC)?;
-        // Numbers in a longer form than needed are no box's name.
-        let mut number = |kind| {
-            let component = rest.next()?;
-            let number = component.number_of(kind)?;
-            (number_size(number) == component.value.len()).then_some(number)
-        };
-        let generation = number(Component::SEQUENCE)?;
-        let step = number(Component::SEQUENCE)?;
-        let segment = number(Component::SEGMENT)?;
-        let name = Self {
-            start: start.value.try_into().ok()?,
-            generation,
-            step: u16::try_from(step).ok()?,
-        };
-        Some((name, segment))
+    let mut rest = name.components().skip(root.len());
+    if rest.next()? != Component::keyword(KEYS) {
+        return None;
     }
+    let start = rest.next().filter(|it| it.kind == Component::GENERIC)?;
+    // Numbers in a longer form than needed are no box's name.
+    let mut number = |kind| {
+        let component = rest.next()?;
+        let number = component.number_of(kind)?;
+        (number_size(number) == component.value.len()).then_some(number)
+    };
+    let generation = number(Component::SEQUENCE)?;
+    let step = number(Component::SEQUENCE)?;
+    let segment = number(Component::SEGMENT)?;
+    let seal = Seal {
+        start: start.value.try_into().ok()?,
+        generation,
+        step: u16::try_from(step).ok()?,
+    };
+    Some((seal, segment))
 }
 
 /// A secret, sealed for one reader.

@@ -23,7 +23,8 @@ mod sealer;
 
 pub use box_server::{BoxServer, BoxServerConfig, Requested};
 pub use key_box::{
-    BadKey, BoxEntry, BoxName, MAX_ENTRIES, MAX_PACKETS, decode_entries, encode_entries,
+    BadKey, BoxEntry, MAX_ENTRIES, MAX_PACKETS, box_name, decode_entries, encode_entries,
+    parse_box_name,
 };
 pub use namecast_stream::seal::{MAX_STEPS, Seal};
 pub use opener::{Opener, OpenerConfig, Unopened};

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use namecast_packet::Name;
 use namecast_stream::Seal;
 
-use super::key_box::{BoxEntry, BoxName, MAX_PACKETS, reader_of};
+use super::key_box::{BoxEntry, MAX_PACKETS, box_name, reader_of};
 use super::schedule::{SampleKey, StepSecret};
 use crate::trust::ExchangeSecret;
 
@@ -117,14 +117,7 @@ impl Opener {
         if self.own.is_empty() {
             return Err(Unopened::NotAReader);
         }
-        let missing = || {
-            let name = BoxName {
-                start: seal.start,
-                generation: seal.generation,
-                step: seal.step,
-            };
-            Unopened::MissingBox(name.under(&self.root))
-        };
+        let missing = || Unopened::MissingBox(box_name(&self.root, seal));
         match self.generations.get_mut(&(seal.start, seal.generation)) {
             None => Err(missing()),
             Some(Known::Excluded(step)) if *step >= seal.step => Err(Unopened::NotAReader),
@@ -146,26 +139,26 @@ impl Opener {
         }
     }
 
-    /// Takes the entries of packet `number` of the `total` packets of a box. The packet must be verified. Returns whether no further packet of
+    /// Takes the entries of packet `number` of the `total` packets of the box for `seal`. The packet must be verified. Returns whether no further packet of
     /// the box is needed.
     pub fn take(
         &mut self,
-        name: &BoxName,
+        seal: &Seal,
         entries: &[BoxEntry],
         (number, total): (usize, usize),
     ) -> bool {
-        let of = (name.start, name.generation);
-        let entries = entries.iter().filter(|entry| entry.step <= name.step);
+        let of = (seal.start, seal.generation);
+        let entries = entries.iter().filter(|entry| entry.step <= seal.step);
         let opened = entries.flat_map(|entry| {
             let own = self.own.iter().filter(|(own, _)| *own == entry.reader);
             own.map(move |(_, own)| (entry, own))
         });
         let opened = opened.filter_map(|(entry, own)| {
-            let made = BoxName {
+            let made = Seal {
                 step: entry.step,
-                ..*name
+                ..*seal
             };
-            let secret = entry.open(&made.under(&self.root), own)?;
+            let secret = entry.open(&box_name(&self.root, &made), own)?;
             Some((entry.step, secret))
         });
         let opened = opened.min_by_key(|(step, _)| *step);
@@ -178,7 +171,7 @@ impl Opener {
             None if number + 1 >= total.min(MAX_PACKETS) => {
                 let is_known = matches!(self.generations.get(&of), Some(Known::Secret { .. }));
                 if !is_known {
-                    self.remember(of, Known::Excluded(name.step));
+                    self.remember(of, Known::Excluded(seal.step));
                 }
                 true
             }

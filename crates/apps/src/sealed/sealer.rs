@@ -8,7 +8,7 @@ use namecast_packet::Name;
 use namecast_stream::seal::{MAX_STEPS, Seal};
 use namecast_units::Instant;
 
-use super::key_box::{BoxEntry, BoxName, MAX_ENTRIES, MAX_PACKETS, encode_entries};
+use super::key_box::{BoxEntry, MAX_ENTRIES, MAX_PACKETS, box_name, encode_entries};
 use super::schedule::{SECRET, SampleKey, StepSecret, expand};
 
 /// How a stream is sealed.
@@ -67,8 +67,8 @@ pub enum Unsealed {
 /// A box to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyBox {
-    /// Which box.
-    pub name: BoxName,
+    /// Seal of the samples that it has the key of.
+    pub seal: Seal,
     /// Contents of its packets.
     pub packets: Vec<Bytes>,
 }
@@ -215,12 +215,12 @@ impl Sealer {
             (Some((_, next)), true) => next,
             _ => &mut self.current,
         };
-        let name = BoxName {
+        let seal = Seal {
             start: self.start,
             generation: generation.number,
             step: generation.step,
         };
-        let info = name.under(&self.config.root);
+        let info = box_name(&self.config.root, &seal);
         for (reader, seed) in came.iter().zip(seeds) {
             let place = (&info, generation.step);
             match BoxEntry::seal(place, &generation.secret, reader, seed) {
@@ -235,7 +235,7 @@ impl Sealer {
             packets.push(encode_entries(&[]));
         }
         self.events
-            .push_back(SealerEvent::Box(KeyBox { name, packets }));
+            .push_back(SealerEvent::Box(KeyBox { seal, packets }));
     }
 
     /// Does what is due.

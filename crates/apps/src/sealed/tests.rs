@@ -73,11 +73,11 @@ impl Published {
             outcome => return outcome,
         };
         let mut boxes = self.boxes.iter().rev();
-        let found = boxes.find(|it| it.name.under(&name(ROOT)) == missing);
+        let found = boxes.find(|it| box_name(&name(ROOT), &it.seal) == missing);
         let found = found.unwrap_or_else(|| panic!("no box {missing}"));
         for (number, packet) in found.packets.iter().enumerate() {
             let entries = decode_entries(packet).unwrap();
-            if opener.take(&found.name, &entries, (number, found.packets.len())) {
+            if opener.take(&found.seal, &entries, (number, found.packets.len())) {
                 break;
             }
         }
@@ -428,14 +428,14 @@ fn entries_are_bound_to_the_name_of_their_box() {
     published.drain(&mut sealer);
     let key_box = &published.boxes[0];
     let entries = decode_entries(&key_box.packets[0]).unwrap();
-    let right = key_box.name;
+    let right = key_box.seal;
     let sealed = sealer.seal(at(0), &sequence("1M", "key"), (1, b"x"));
     let sealed = sealed.unwrap();
-    let of_generation = BoxName {
+    let of_generation = Seal {
         generation: 1,
         ..right
     };
-    let of_start = BoxName {
+    let of_start = Seal {
         start: [0; 4],
         ..right
     };
@@ -477,12 +477,7 @@ fn floods_of_generations_keep_to_the_bound() {
         };
         let opened = opener.open(&sequence, (1, &seal), b"");
         assert!(matches!(opened, Err(Unopened::MissingBox(_))), "{opened:?}");
-        let name = BoxName {
-            start: seal.start,
-            generation,
-            step: seal.step,
-        };
-        assert!(opener.take(&name, &[], (0, 1)));
+        assert!(opener.take(&seal, &[], (0, 1)));
         assert!(opener.generation_count() <= 16);
     }
     let opened = published.open(&mut opener, &sequence, (1, &sealed));

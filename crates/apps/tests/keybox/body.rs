@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use namecast_apps::sealed::{
-    BoxName, MAX_ENTRIES, Opener, OpenerConfig, Seal, Unopened, decode_entries, encode_entries,
+    MAX_ENTRIES, Opener, OpenerConfig, Seal, Unopened, decode_entries, encode_entries,
 };
 use namecast_apps::trust::{ExchangeSecret, Roster};
 use namecast_packet::Name;
@@ -35,9 +35,9 @@ pub(crate) fn key_box(octets: &[u8]) -> bool {
     }
 }
 
-/// Which box the seeds are of.
-pub(crate) fn box_name(start: [u8; 4]) -> BoxName {
-    BoxName {
+/// Seal that the seeds are boxes of.
+pub(crate) fn seal(start: [u8; 4]) -> Seal {
+    Seal {
         start,
         generation: 0,
         step: 0,
@@ -56,7 +56,7 @@ fn entries(octets: &Bytes) -> bool {
     let root: Name = ROOT.parse().expect("a name");
     let secret = ExchangeSecret::of_seed(&READER);
     let mut opener = Opener::new(root.clone(), vec![secret], OpenerConfig::default());
-    let name = box_name(START);
+    let name = seal(START);
     assert!(opener.take(&name, &entries, (0, 1)));
     let seal = Seal {
         start: name.start,

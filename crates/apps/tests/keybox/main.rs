@@ -29,7 +29,7 @@ fn key_box() -> Bytes {
     let Some(SealerEvent::Box(key_box)) = sealer.poll_event() else {
         panic!("a box");
     };
-    assert_eq!(key_box.name, body::box_name(body::START));
+    assert_eq!(key_box.seal, body::seal(body::START));
     key_box.packets[0].clone()
 }
 

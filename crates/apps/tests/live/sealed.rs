@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use namecast_apps::live::publisher::{Publisher, PublisherConfig, SetupError};
 use namecast_apps::live::watcher::{Event, WatcherConfig};
-use namecast_apps::sealed::{BoxName, Opener, OpenerConfig, Unopened, decode_entries};
+use namecast_apps::sealed::{Opener, OpenerConfig, Unopened, decode_entries, parse_box_name};
 use namecast_apps::trust::ExchangeSecret;
 use namecast_packet::Data;
 use namecast_stream::{Lead, ProducerConfig, RungNames, StreamKind};
@@ -94,9 +94,9 @@ fn opened(captured: &[Data], seed: u8) -> (usize, BTreeSet<String>) {
         if let Err(Unopened::MissingBox(name)) = &result {
             let packet = captured.iter().find(|it| name.is_prefix_of(it.name()));
             let packet = packet.unwrap();
-            let (name, _) = BoxName::parse(&root, packet.name()).unwrap();
+            let (of, _) = parse_box_name(&root, packet.name()).unwrap();
             let entries = decode_entries(&packet.content().unwrap()).unwrap();
-            assert!(opener.take(&name, &entries, (0, 1)));
+            assert!(opener.take(&of, &entries, (0, 1)));
             result = open(&mut opener);
         }
         match result {
@@ -179,7 +179,7 @@ fn a_newcomer_sees_nothing_from_before() {
     assert_eq!((sealing.boxes, sealing.generations, readers), (2, 0, 2));
 }
 
-/// Ann leaves at 3 s and goes on watching: she is given nothing captured 0.8 s later, after which a new generation is in force, though she has all
+/// Ann leaves at 3 s and keeps watching. She receives nothing captured 0.8 s later, after which a new generation is in force, though she has all
 /// packets and all boxes. Bob loses nothing: the box of the new generation reaches him before its first sample.
 #[test]
 fn a_leaver_sees_nothing_from_after() {

@@ -8,7 +8,7 @@ use namecast_stream::path::{ClientId, Object, Retry, Token, Uplink};
 use namecast_units::Instant;
 
 use crate::samples;
-use crate::sealed::{BoxName, MAX_PACKETS};
+use crate::sealed::{MAX_PACKETS, box_name};
 
 /// Boxes that are remembered as recorded.
 const MAX_KNOWN: usize = 4_096;
@@ -20,11 +20,11 @@ const MAX_QUEUED: usize = 256;
 pub(super) struct KeyBoxes {
     client: ClientId,
     /// Those recorded, on their way or queued.
-    known: BTreeSet<BoxName>,
-    order: VecDeque<BoxName>,
-    queue: VecDeque<BoxName>,
+    known: BTreeSet<Seal>,
+    order: VecDeque<Seal>,
+    queue: VecDeque<Seal>,
     /// The box on its way, and the segment of it.
-    fetching: Option<(BoxName, u64)>,
+    fetching: Option<(Seal, u64)>,
 }
 
 impl KeyBoxes {
@@ -50,16 +50,11 @@ impl KeyBoxes {
 
     /// Records that a sample was sealed so.
     pub(super) fn on_seal(&mut self, seal: &Seal) {
-        let name = BoxName {
-            start: seal.start,
-            generation: seal.generation,
-            step: seal.step,
-        };
-        if self.queue.len() >= MAX_QUEUED || !self.known.insert(name) {
+        if self.queue.len() >= MAX_QUEUED || !self.known.insert(*seal) {
             return;
         }
-        self.order.push_back(name);
-        self.queue.push_back(name);
+        self.order.push_back(*seal);
+        self.queue.push_back(*seal);
         if self.order.len() > MAX_KNOWN
             && let Some(oldest) = self.order.pop_front()
         {
@@ -81,7 +76,7 @@ impl KeyBoxes {
         let Some((name, segment)) = &self.fetching else {
             return;
         };
-        let name = name.under(root).builder().segment(*segment).finish();
+        let name = box_name(root, name).builder().segment(*segment).finish();
         let retry = Retry {
             max_interests: attempts,
             ..samples::RETRY

@@ -23,16 +23,16 @@ use namecast_units::Instant;
 use super::super::stats::SealedStats;
 use super::Watch;
 use super::output::{Event, Watched};
-use crate::sealed::{BoxName, Opener, OpenerConfig, Unopened, decode_entries};
+use crate::sealed::{Opener, OpenerConfig, Unopened, box_name, decode_entries};
 use crate::trust::ExchangeSecret;
 
-/// Of the box that samples wait for.
+/// Retries for the box that samples wait for.
 const RETRY: Retry = Retry {
     first_wait: Duration::from_millis(250),
     max_wait: Duration::from_secs(2),
     max_interests: 4,
 };
-/// Of the next box: it is requested again when the Interest's lifetime is over.
+/// Retries for the next box: one each time the Interest's lifetime ends.
 const AHEAD: Retry = Retry {
     first_wait: Duration::from_secs(1),
     max_wait: Duration::from_secs(1),
@@ -86,7 +86,7 @@ impl Held {
     }
 }
 
-/// What became of a sealed sample.
+/// Outcome of opening a sealed sample.
 enum Opened {
     /// It has this payload; `is_first`: some before it were reported as not opened.
     Payload { payload: Bytes, is_first: bool },
@@ -99,7 +99,7 @@ enum Opened {
 /// A packet of a box that is requested.
 #[derive(Clone, Copy, Debug)]
 struct Fetching {
-    name: BoxName,
+    seal: Seal,
     segment: u64,
 }
 
@@ -151,7 +151,7 @@ impl Unsealing {
         self.requests.pop_front()
     }
 
-    /// Drops samples that wait: playback goes on elsewhere.
+    /// Drops the samples that wait, as playback moves to another place.
     pub(super) fn forget_held(&mut self) {
         self.held.clear();
     }
@@ -175,7 +175,7 @@ impl Unsealing {
     }
 
     fn request(&mut self, token: Token, fetching: Fetching, delegation: Option<Name>) {
-        let name = fetching.name.under(&self.root);
+        let name = box_name(&self.root, &fetching.seal);
         let name = name.builder().segment(fetching.segment).finish();
         let retry = match token == self.ahead_token() {
             true => AHEAD,
@@ -194,14 +194,10 @@ impl Unsealing {
             return;
         }
         let fetching = Fetching {
-            name: BoxName {
-                start: seal.start,
-                generation: seal.generation,
-                step: seal.step,
-            },
+            seal: *seal,
             segment: 0,
         };
-        if self.ahead.is_some_and(|ahead| ahead.name == fetching.name) {
+        if self.ahead.is_some_and(|ahead| ahead.seal == fetching.seal) {
             // Its answer was lost: the Interest that waited must not keep this one back.
             self.ahead = None;
             self.requests.push_back(Request::Forget(self.ahead_token()));
@@ -220,10 +216,10 @@ impl Unsealing {
             return;
         }
         let fetching = Fetching {
-            name: BoxName {
-                start: seal.start,
+            seal: Seal {
                 generation,
                 step: 0,
+                ..*seal
             },
             segment: 0,
         };
@@ -313,10 +309,10 @@ impl Unsealing {
             self.ahead = None;
             return (true, None);
         }
-        let Some(Fetching { name, .. }) = self.missing.take() else {
+        let Some(Fetching { seal, .. }) = self.missing.take() else {
             return (true, None);
         };
-        let why = Unopened::MissingBox(name.under(&self.root));
+        let why = Unopened::MissingBox(box_name(&self.root, &seal));
         let mut event = None;
         for held in core::mem::take(&mut self.held) {
             if let Held::Sample { kind, .. } = held {
@@ -333,7 +329,7 @@ impl Unsealing {
             true => self.ahead,
             false => self.missing,
         };
-        let Fetching { name, segment } = fetching?;
+        let Fetching { seal, segment } = fetching?;
         let entries = decode_entries(&data.content()?).ok()?;
         let last = data
             .final_block()
@@ -341,10 +337,10 @@ impl Unsealing {
         let total = last.unwrap_or(segment).saturating_add(1);
         let place = [segment, total].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
         self.stats.boxes += 1;
-        let next = match self.opener.take(&name, &entries, place.into()) {
+        let next = match self.opener.take(&seal, &entries, place.into()) {
             true => None,
             false => Some(Fetching {
-                name,
+                seal,
                 segment: segment + 1,
             }),
         };

@@ -339,7 +339,7 @@ struct Counted {
     /// Why the last frame that was refused was.
     last_refusal: Option<String>,
     /// Of sealed samples, and their readers.
-    sealing: Option<(SealingCounters, usize)>,
+    sealing: Option<SealedFigures>,
     /// Capture to end of encoding, median and 99th percentile of the last second.
     encode_ms: [f64; 2],
     /// The same since the start.
@@ -356,7 +356,10 @@ impl Counted {
             last_refusal: publisher.last_refusal().map(str::to_owned),
             sealing: publisher
                 .sealing()
-                .map(|(counters, readers)| (*counters, readers)),
+                .map(|(counters, readers)| SealedFigures {
+                    readers: readers as u64,
+                    counters: *counters,
+                }),
             encode_ms: [0.0; 2],
             encode_times: Histogram::default(),
         }
@@ -450,35 +453,9 @@ pub(super) struct Figures {
 pub(super) struct SealedFigures {
     /// Readers now.
     pub readers: u64,
-    /// Samples sealed.
-    pub samples: u64,
-    /// Key boxes published.
-    pub boxes: u64,
-    /// Times that all keys were changed.
-    pub generations: u64,
-    /// Readers whose key cannot be used.
-    pub bad_keys: u64,
-    /// Interests for key boxes.
-    pub interests: u64,
-    /// Of those, refused.
-    pub refused: u64,
-    /// Of those, dropped: no room.
-    pub dropped_full: u64,
-}
-
-impl SealedFigures {
-    const fn new((counters, readers): (SealingCounters, usize)) -> Self {
-        Self {
-            readers: readers as u64,
-            samples: counters.samples,
-            boxes: counters.boxes,
-            generations: counters.generations,
-            bad_keys: counters.bad_keys,
-            interests: counters.interests,
-            refused: counters.refused,
-            dropped_full: counters.dropped_full,
-        }
-    }
+    /// Samples and key boxes.
+    #[serde(flatten)]
+    pub counters: SealingCounters,
 }
 
 /// What happened to the inputs of a publisher, all together.
@@ -545,7 +522,7 @@ impl Figures {
             wire_octets: producer.wire,
             cache_octets: counted.cache_size.as_bytes(),
             malformed: publisher.malformed,
-            sealed: counted.sealing.map(SealedFigures::new),
+            sealed: counted.sealing,
             package: None,
             archive: None,
         }

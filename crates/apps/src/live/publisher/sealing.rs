@@ -8,6 +8,7 @@ use namecast_packet::{Interest, Name};
 use namecast_stream::producer::{Arrival, RungId};
 use namecast_stream::{Producer, SampleClass};
 use namecast_units::Instant;
+use serde::Serialize;
 
 use crate::face;
 use crate::sealed::{
@@ -15,7 +16,7 @@ use crate::sealed::{
 };
 
 /// Counters of a publisher of sealed samples.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SealingCounters {
     /// Samples sealed.
     pub samples: u64,

@@ -262,7 +262,7 @@ impl Room {
         Ok(())
     }
 
-    /// Returns the secrets of invitations. Those that were used up are among them: who joined with them may ask again.
+    /// Returns the secrets of all invitations. Used ones are among them, so that members may request their certificates again.
     pub(crate) fn secrets(&self) -> Vec<InvitationSecret> {
         let secrets = self.invitations.iter().filter_map(InvitationEntry::secret);
         secrets.collect()

@@ -114,8 +114,8 @@ impl<Heard> Authority<Heard> {
         });
     }
 
-    /// Returns whether the certificate `name` may be requested now. One that was refused is requested ever more seldom: whoever was revoked goes on
-    /// publishing, and each packet of theirs calls for it.
+    /// Returns whether the certificate `name` may be requested now. Each refusal doubles the wait, as a revoked
+    /// signer keeps publishing and each of its packets names the certificate.
     pub(crate) fn may_request(&self, now: Instant, name: &Name) -> bool {
         let same = self
             .refused

@@ -52,7 +52,7 @@ fn a_good_network_gives_the_ideal_figures() {
     assert!((outcome.metrics["link-1-utilisation"] - link / 10.0).abs() < 1e-9);
 }
 
-/// Of 10 Mbit/s the stream takes some 1.2 with parity and headers. The object has most of what is left, and costs the stream no frame;
+/// Of 10 Mbit/s the stream takes 1.2 with parity and headers. The object gets most of the rest, and the stream loses no frame;
 /// some 15 ms queue.
 #[test]
 fn an_object_has_what_the_stream_leaves() {

@@ -96,7 +96,7 @@ pub(super) fn invite(arguments: Invite) -> anyhow::Result<()> {
         Some(uses) => format!("{uses} times"),
     };
     print_error(format!(
-        "Whoever has this link can join {uses} until {}, while `namecast trust serve {name}` runs: `namecast trust join LINK`",
+        "Anybody with this link can join {uses} until {}, while `namecast trust serve {name}` runs: `namecast trust join LINK`",
         local(until)
     ));
     Ok(())

@@ -290,6 +290,12 @@ pub struct AnyNextCounters {
     pub refused_route: u64,
     /// Requests refused, as the next hop counts none.
     pub refused_foreign: u64,
+    /// Announcements of chunks that neighbours have.
+    pub announcements: u64,
+    /// Announcements refused, as the neighbour did not say that it counts requests, or there is no room.
+    pub refused_announcements: u64,
+    /// Interests that were sent to a neighbour as it announced the chunk.
+    pub to_holders: u64,
 }
 
 impl AnyNextCounters {
@@ -306,6 +312,9 @@ impl AnyNextCounters {
             ("refused_flows", self.refused_flows),
             ("refused_route", self.refused_route),
             ("refused_foreign", self.refused_foreign),
+            ("announcements", self.announcements),
+            ("refused_announcements", self.refused_announcements),
+            ("to_holders", self.to_holders),
         ]
         .into_iter()
     }

@@ -91,6 +91,8 @@ pub(crate) struct Extras {
     pub(crate) copies: Vec<Copied>,
     /// A neighbour that is asked what it speaks.
     pub(crate) asks: Option<FaceId>,
+    /// Whole frames without a packet.
+    pub(crate) frames: Vec<(FaceId, Bytes)>,
 }
 
 impl Extras {
@@ -115,7 +117,7 @@ impl Extras {
 
     /// Whether packets are sent besides.
     pub(crate) const fn originates(&self) -> bool {
-        !self.originated.is_empty() || self.asks.is_some()
+        !self.originated.is_empty() || self.asks.is_some() || !self.frames.is_empty()
     }
 
     /// Takes the packets that are sent besides. What else there is but the delay is not of them.
@@ -239,6 +241,12 @@ impl Actions {
         self
     }
 
+    /// Sends a whole frame that carries no packet.
+    pub(crate) fn frame(mut self, face: FaceId, frame: Bytes) -> Self {
+        self.extras().frames.push((face, frame));
+        self
+    }
+
     fn extras(&mut self) -> &mut Extras {
         self.extras.get_or_insert_default()
     }
@@ -261,6 +269,7 @@ impl Actions {
             extras.originated.extend(more.originated);
             extras.copies.extend(more.copies);
             extras.asks = more.asks.or(extras.asks);
+            extras.frames.extend(more.frames);
         }
         Self {
             decision: next.decision,

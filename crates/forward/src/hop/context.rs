@@ -5,7 +5,7 @@ use core::ops::Deref;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Data, HopLabel, Interest, Name, Nonce};
+use namecast_packet::{ChunksHad, Data, HopLabel, Interest, Name, Nonce};
 use namecast_units::{Instant, Random};
 
 use super::actions::Faces;
@@ -33,6 +33,8 @@ pub struct Event<'a> {
     pub data: Option<&'a Data>,
     /// Why the Interest came back.
     pub nack: Option<NackReason>,
+    /// The chunks of a flow that a neighbour has, which came without a packet.
+    pub(crate) chunks_had: Option<&'a ChunksHad>,
     /// Whether the face that an Interest came from waits for an equal one already.
     pub is_retransmission: bool,
     /// The pending Interests that it is about: the one that waits, came back or expired, or those that the Data answer.
@@ -57,6 +59,7 @@ impl<'a> Event<'a> {
             interest: None,
             data: None,
             nack: None,
+            chunks_had: None,
             is_retransmission: false,
             entries: &[],
             hashes,

@@ -66,7 +66,7 @@ pub use self_learning::{LEARNED_COST, LearnedNews, Learning};
 /// Like all of the core it knows no clock and no randomness of its own. What it remembers of a face or of a pending Interest the
 /// node's tables carry: see [`Context::face_state`] and [`Context::entry_state`].
 pub trait Hop: Debug + Send {
-    /// An Interest with extension fields arrived, or any Nack, and nothing was made of it: no loop was looked for, no content store and
+    /// An Interest with extension fields arrived, or any Nack, or chunks that a neighbour has, and nothing was made of it: no loop was looked for, no content store and
     /// no record of pending Interests. Only hops that [want to](Self::sees_arrivals) hear of it.
     ///
     /// With a decision other than to continue the hop has taken it, and sends what it wants by itself; it may be dropped.

@@ -127,6 +127,11 @@ impl Forwarder {
         if let Some(face) = extras.asks {
             ask_neighbour(self, face);
         }
+        for (face, frame) in core::mem::take(&mut extras.frames) {
+            if self.tables.count_own_frame(face, &frame).is_ok() {
+                self.output.push(Transmit { face, frame });
+            }
+        }
         for packet in extras.take_originated() {
             let kind = match packet.nack {
                 Some(reason) => PacketKind::Nack(reason),

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{AnyNextRequest, Data, Extensions, Interest, LpPacket, MAX_PACKET_SIZE, tlv};
+use namecast_packet::{
+    AnyNextRequest, ChunksHad, Data, Extensions, Interest, LpPacket, MAX_PACKET_SIZE, tlv,
+};
 use namecast_units::ByteSize;
 
 use super::Forwarder;
@@ -10,6 +12,7 @@ use super::bundle::incoming_bundle;
 use crate::counters::{BundleCounters, DropReason, PacketKind};
 use crate::face::FaceId;
 use crate::fields::LinkFields;
+use crate::hop::{Event, Hops};
 use crate::link::without_frame;
 use crate::table::Face;
 
@@ -61,6 +64,11 @@ impl Forwarder {
     ) -> Result<(), DropReason> {
         let Some(wire) = packet.fragment.take() else {
             // Nothing but header fields.
+            if self.hops.see_arrivals
+                && let Some(value) = packet.extensions.get(Extensions::CHUNKS_HAD)
+            {
+                return receive_announcement(self, id, value);
+            }
             if let Some(face) = self.tables.faces.get_mut(id)
                 && packet.acks.is_empty()
             {
@@ -126,6 +134,26 @@ impl Forwarder {
         self.tables.count_packet(id, kind)?;
         self.incoming_data(id, data, fields, None)
     }
+}
+
+/// Takes the chunks that a neighbour has, which came without a packet.
+fn receive_announcement(
+    forwarder: &mut Forwarder,
+    id: FaceId,
+    value: &[u8],
+) -> Result<(), DropReason> {
+    let had = ChunksHad::decode(&Bytes::copy_from_slice(value));
+    let had = had.ok_or(DropReason::Malformed)?;
+    let hashes = forwarder.tables.hashes(&had.flow);
+    let hashes = hashes.as_ref().ok_or(DropReason::NameTooLong)?;
+    let fields = LinkFields::none();
+    let event = Event {
+        chunks_had: Some(&had),
+        ..Event::about(&had.flow, hashes, (id, &fields))
+    };
+    let actions = forwarder.ask_hops(event, Hops::on_arrival);
+    forwarder.originate(actions);
+    Ok(())
 }
 
 /// Takes a network packet in front of which came an Interest, if it may have come; with the frame if there was nothing else in it.

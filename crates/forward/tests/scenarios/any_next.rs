@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use namecast_forward::{AnyNext, AnyNextConfig, DropReason, ExtensionFields, FaceConfig};
 use namecast_packet::lp::NackReason;
-use namecast_packet::{AnyNextRequest, Extensions, Interest, LpPacket, Nonce, any_next};
+use namecast_packet::{AnyNextRequest, ChunksHad, Extensions, Interest, LpPacket, Nonce, any_next};
 
 use crate::feedback::speaking;
 use crate::topology::{End, Net, Seen, data, interest, millis, name};
@@ -340,4 +340,68 @@ fn a_refusal_reaches_all_downstreams() {
     }
     fan.net.send(fan.provider, answer("/f/1", 1, 0));
     assert_eq!(fan.net.seen(one), []);
+}
+
+/// Chunks of `/f` that a neighbour has.
+fn had(hops_left: u8, ranges: &[(u32, u32)]) -> Bytes {
+    let had = ChunksHad {
+        flow: name("/f"),
+        chunk_size: 10,
+        hops_left,
+        expiry: 60,
+        ranges: ranges.to_vec(),
+    };
+    let mut packet = LpPacket::default();
+    packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
+    packet.encode()
+}
+
+/// What an end has heard of chunks: hops left and ranges.
+fn heard(net: &mut Net, end: End) -> Vec<(u8, Vec<(u32, u32)>)> {
+    let packets = net.bare(end).into_iter();
+    let had = packets.filter_map(|packet| {
+        let value = packet.extensions.get(Extensions::CHUNKS_HAD)?;
+        ChunksHad::decode(&Bytes::copy_from_slice(value))
+    });
+    had.map(|had| (had.hops_left, had.ranges)).collect()
+}
+
+/// The first Interest for what a neighbour has goes there, the second along the route; nobody gets back its own.
+#[test]
+fn what_a_neighbour_has_is_requested_there_first() {
+    let mut fan = Fan::new();
+    let [asking, holder] = [fan.receiver(), fan.receiver()];
+    fan.net.send(holder, had(1, &[(0, 0), (2, 3)]));
+    let asked = |fan: &mut Fan, number: u32, nonce: u32| {
+        let uri = format!("/f/seq={number}");
+        fan.net.ask(asking, &interest(&uri, nonce));
+        [holder, fan.provider].map(|end| fan.net.interests(end).len())
+    };
+    assert_eq!(asked(&mut fan, 9, 1), [1, 0]);
+    fan.net.run_for(millis(100));
+    assert_eq!(asked(&mut fan, 9, 2), [0, 1]);
+    assert_eq!(asked(&mut fan, 10, 3), [0, 1], "a chunk that it has not");
+    fan.net.ask(holder, &interest("/f/seq=20", 4));
+    assert_eq!(fan.net.interests(holder).len(), 0);
+    let count = fan.net.nodes[0].counters().any_next;
+    assert_eq!((count.announcements, count.to_holders), (1, 1));
+}
+
+/// The union goes to all others, and no further than two hops; a neighbour that counts no requests is not heard.
+#[test]
+fn chunks_are_told_two_hops_off() {
+    let mut fan = Fan::new();
+    let [one, other] = [fan.receiver(), fan.receiver()];
+    fan.net.send(one, had(1, &[(0, 3)]));
+    fan.net.run_for(millis(1));
+    assert_eq!(heard(&mut fan.net, other), [(0, vec![(0, 3)])]);
+    assert_eq!(heard(&mut fan.net, one), []);
+    fan.net.send(other, had(0, &[(5, 5)]));
+    fan.net.run_for(millis(600));
+    assert_eq!(heard(&mut fan.net, one), [], "it was two hops off already");
+    let stranger = fan.net.face(0, FaceConfig::default());
+    fan.net.send(stranger, had(1, &[(9, 9)]));
+    fan.net.run_for(millis(600));
+    let count = fan.net.nodes[0].counters().any_next;
+    assert_eq!((count.announcements, count.refused_announcements), (2, 1));
 }

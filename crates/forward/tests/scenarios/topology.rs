@@ -29,6 +29,8 @@ pub(crate) struct Net {
     pub(crate) nodes: Vec<Node>,
     links: BTreeMap<End, End>,
     seen: BTreeMap<End, VecDeque<Seen>>,
+    /// Link packets that carried nothing.
+    bare: BTreeMap<End, Vec<LpPacket>>,
 }
 
 impl Net {
@@ -138,11 +140,10 @@ impl Net {
             let end = (node, transmit.face);
             match self.links.get(&end) {
                 Some(&(to, face)) => self.nodes[to].handle_frame(self.now, face, transmit.frame),
-                None => self
-                    .seen
-                    .entry(end)
-                    .or_default()
-                    .push_back(see(transmit.frame)),
+                None => match see(transmit.frame) {
+                    Ok(seen) => self.seen.entry(end).or_default().push_back(seen),
+                    Err(bare) => self.bare.entry(end).or_default().push(bare),
+                },
             }
         }
     }
@@ -155,6 +156,11 @@ impl Net {
     /// All that an application got since the last call.
     pub(crate) fn seen(&mut self, end: End) -> Vec<Seen> {
         self.seen.remove(&end).unwrap_or_default().into()
+    }
+
+    /// All link packets without a packet that an application got since the last call.
+    pub(crate) fn bare(&mut self, end: End) -> Vec<LpPacket> {
+        self.bare.remove(&end).unwrap_or_default()
     }
 
     pub(crate) fn interests(&mut self, end: End) -> Vec<Interest> {
@@ -187,10 +193,16 @@ impl Seen {
     }
 }
 
-fn see(frame: Bytes) -> Seen {
+/// What is in a frame; a link packet that carries nothing is an error.
+fn see(frame: Bytes) -> Result<Seen, LpPacket> {
     let mut header = LpPacket::decode(frame).unwrap();
-    let packet = Packet::decode(header.fragment.take().unwrap()).unwrap();
-    Seen { header, packet }
+    match header.fragment.take() {
+        Some(wire) => Ok(Seen {
+            packet: Packet::decode(wire).unwrap(),
+            header,
+        }),
+        None => Err(header),
+    }
 }
 
 pub(crate) fn name(uri: &str) -> Name {

@@ -12,6 +12,7 @@
 //! After \[SAID\], whose counters go up and down by one with each packet. Here they are absolute, so that a lost packet leaves no error
 //! behind: `docs/wire.md`. The slow receive a part of what the fast do, at the same time, and nothing is sent twice over a link.
 
+mod chunks;
 mod flow;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,13 @@ use std::collections::btree_map::Entry;
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{AnyNextRequest, Extensions, Interest, Name, Nonce, any_next};
+use namecast_packet::{
+    AnyNextRequest, ChunksHad, Component, Extensions, Interest, LpPacket, Name, Nonce, any_next,
+};
 use namecast_units::{Duration, Instant};
 use smart_default::SmartDefault;
 
+use self::chunks::Chunks;
 use self::flow::Flow;
 use super::{Actions, Context, Decision, Hop};
 use crate::counters::{AnyNextCounters, DropReason};
@@ -63,6 +67,7 @@ pub struct AnyNext {
     /// Sum of the latter.
     counters: usize,
     sweep_at: Option<Instant>,
+    chunks: Chunks,
 }
 
 /// Why a request goes no further.
@@ -224,6 +229,77 @@ impl AnyNext {
         actions
     }
 
+    /// Takes the chunks of a flow that a neighbour has.
+    fn on_announcement(
+        &mut self,
+        now: Instant,
+        context: &mut Context<'_>,
+        had: &ChunksHad,
+    ) -> Actions {
+        let is_offered = context.keeps_counters(context.face) == Some(true);
+        let is_new = is_offered && self.chunks.on_announcement(now, context.face, had);
+        self.sweep_at.get_or_insert(now + SWEEP_PAUSE);
+        let counters = count(context);
+        match is_new {
+            true => counters.announcements += 1,
+            false => counters.refused_announcements += 1,
+        }
+        Decision::Wait.into()
+    }
+
+    /// Tells neighbours which chunks others have.
+    fn pass_on(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        let mut actions = Actions::default();
+        for flow in self.chunks.due(now) {
+            let of_flow = self.flows.get(&flow);
+            let has_counter =
+                |face| of_flow.is_some_and(|it| it.counters.iter().any(|it| it.face == face));
+            for (face, state) in context.tables.faces.iter() {
+                let is_local = state.is_local();
+                let is_part = has_counter(face) || self.chunks.has_announced(&flow, face);
+                if state.keeps_counters() != Some(true) || is_local && !is_part {
+                    continue;
+                }
+                if let Some(had) = self.chunks.union(now, &flow, (face, is_local)) {
+                    let mut packet = LpPacket::default();
+                    packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
+                    actions = actions.frame(face, packet.encode());
+                }
+            }
+        }
+        actions
+    }
+
+    /// Returns the neighbour that gets an Interest for one number of a flow first: it has announced the chunk.
+    fn holder(&self, now: Instant, context: &Context<'_>) -> Option<FaceId> {
+        let number = number_of(context.name)?;
+        let entry = context.entry();
+        if !entry.out_records.is_empty() {
+            return None;
+        }
+        let flow = flow_of(context.name);
+        self.chunks.holder(now, (flow, number), |face| {
+            let is_other = face != context.face && Some(face) != context.fields.avoid_face;
+            is_other && context.is_eligible(face)
+        })
+    }
+
+    /// Records which faces have answered Interests for numbers.
+    fn record_outcomes(&mut self, now: Instant, context: &Context<'_>) {
+        if self.chunks.is_empty() || number_of(context.name).is_none() {
+            return;
+        }
+        let flow = flow_of(context.name);
+        for entry in context.entries {
+            for (face, _) in context.upstreams(*entry) {
+                if self.chunks.has_announced(flow, face) {
+                    let was_answered = context.data.is_some() && face == context.face;
+                    self.chunks.on_outcome(now, face, was_answered);
+                }
+            }
+        }
+    }
+
     /// Records that a face has one flow less.
     fn leave(&mut self, face: FaceId) {
         self.counters = self.counters.saturating_sub(1);
@@ -250,6 +326,9 @@ impl AnyNext {
 
 impl Hop for AnyNext {
     fn on_arrival(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if let Some(had) = context.chunks_had {
+            return self.on_announcement(now, context, had);
+        }
         if context.nack.is_some() {
             return self.on_refusal(context);
         }
@@ -259,7 +338,26 @@ impl Hop for AnyNext {
         }
     }
 
+    fn on_interest(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if self.chunks.is_empty() {
+            return Actions::default();
+        }
+        match self.holder(now, context) {
+            Some(face) => {
+                count(context).to_holders += 1;
+                Actions::forward_to([face])
+            }
+            None => Actions::default(),
+        }
+    }
+
+    fn on_expiry(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        self.record_outcomes(now, context);
+        Actions::default()
+    }
+
     fn on_data(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        self.record_outcomes(now, context);
         let value = context.fields.extensions.get(Extensions::ANY_NEXT);
         match value.and_then(any_next::decode_number) {
             Some(number) => self.on_flow_data(now, context, number),
@@ -269,19 +367,25 @@ impl Hop for AnyNext {
     }
 
     fn on_face_removed(&mut self, face: FaceId) {
+        self.chunks.remove_face(face);
         self.remove(|counter| counter.face == face);
         let lost = self.flows.values_mut().filter(|it| it.upstream == face);
         lost.for_each(|flow| flow.move_to(FaceId::NONE));
     }
 
-    fn on_timeout(&mut self, now: Instant, _context: &mut Context<'_>) -> Actions {
-        self.remove(|counter| now.since(counter.heard_at) >= IDLE);
-        self.sweep_at = (self.counters > 0).then(|| now + SWEEP_PAUSE);
-        Actions::default()
+    fn on_timeout(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if self.sweep_at.is_some_and(|at| at <= now) {
+            self.remove(|counter| now.since(counter.heard_at) >= IDLE);
+            self.chunks.expire(now);
+            let is_used = self.counters > 0 || !self.chunks.is_empty();
+            self.sweep_at = is_used.then(|| now + SWEEP_PAUSE);
+        }
+        self.pass_on(now, context)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.sweep_at
+        let pass_at = self.chunks.pass_at();
+        self.sweep_at.into_iter().chain(pass_at).min()
     }
 
     fn sees_arrivals(&self) -> bool {
@@ -370,6 +474,13 @@ fn flow_of(data: &Name) -> &[u8] {
     let value = &data.value()[..];
     let last = data.elements().last().map_or(0, <[u8]>::len);
     &value[..value.len() - last]
+}
+
+/// The number of Data, if their name ends in one.
+fn number_of(data: &Name) -> Option<u64> {
+    let last = data.last()?;
+    let sequence = last.number_of(Component::SEQUENCE);
+    sequence.or_else(|| last.number_of(Component::SEGMENT))
 }
 
 const fn count<'a>(context: &'a mut Context<'_>) -> &'a mut AnyNextCounters {

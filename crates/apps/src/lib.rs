@@ -9,6 +9,7 @@ mod fixtures;
 pub mod live;
 pub mod management;
 pub mod object;
+mod receivers;
 pub mod registration;
 pub mod room;
 mod samples;

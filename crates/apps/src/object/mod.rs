@@ -13,8 +13,10 @@
 //! Only the first segment has a FreshnessPeriod, so that no cache answers a request for the newest version with a segment
 //! from the middle, and so that a segment that was forged can be requested past all caches.
 
+mod by_name;
 mod fetcher;
 mod finder;
+mod reader;
 mod server;
 pub mod transfer;
 
@@ -27,6 +29,7 @@ pub use fetcher::{
 };
 pub(crate) use fetcher::{Fetch, Learned};
 pub use finder::{Finder, Found, NotFound, Numbering};
+pub use reader::{Reader, ReaderConfig, ReaderEvent, Unreadable};
 pub use server::{Requested, Server, ServerConfig, ServerCounters, ServerError};
 
 /// A name parted into the object's, its version and the number of the segment, as far as `name` has them.

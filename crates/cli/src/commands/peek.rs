@@ -1,16 +1,16 @@
 //! `namecast peek`: one packet, or an object in segments, to standard output.
 
-mod object;
-
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use namecast_apps::live::watcher::Pin;
+use namecast_apps::object::{NotFound, Reader, ReaderConfig, ReaderEvent, Unreadable};
 use namecast_command::parse_duration;
 use namecast_command::report::{ProgressLine, print_bytes, print_error, printable};
-use namecast_net::{Node, NodeConfig};
+use namecast_net::{Handle, Node, NodeConfig, drive, random};
 use namecast_packet::lp::NackReason;
 use namecast_packet::{ContentType, Data, Name};
 use namecast_units::{ByteSize, Duration};
+use tokio::sync::mpsc;
 
 use crate::asking::{Answer, Asker, Question, Verified};
 use crate::connect::Connect;
@@ -62,35 +62,94 @@ pub(super) async fn run(arguments: Peek) -> anyhow::Result<()> {
     let face = arguments.connect.reach(&node).await?.face;
     node.add_route(Name::root(), face, 0).await?;
     let mut asker = Asker::new(&node).await?;
-    let object = match arguments.object {
-        true => object::find(&mut asker, node.clock(), &arguments).await?,
-        false => one(&mut asker, &arguments).await?.into(),
+    let mut object = match arguments.object {
+        true => Some(Object::open(&node, &arguments).await?),
+        false => None,
+    };
+    let (first, last) = match &mut object {
+        Some(object) => object.next().await?.context("the node has stopped")?,
+        None => (one(&mut asker, &arguments).await?, Some(0)),
     };
     let key = arguments.key.as_deref();
     let verified = match arguments.rules.follow(&node, face, key).await? {
         Some(followed) => {
-            let verified = followed.verify(&mut asker, &node, &object.first);
+            let verified = followed.verify(&mut asker, &node, &first);
             verified.await?
         }
         None => {
-            let verified = asker.verify(&object.first).await?;
+            let verified = asker.verify(&first).await?;
             insist(&verified, pin.as_ref())?;
             verified
         }
     };
     let shown = arguments.object && !arguments.pipe;
     let mut output = Output {
-        name: object.first.name().clone(),
+        name: first.name().clone(),
         verified,
         progress: ProgressLine::new(shown),
         size: 0,
     };
-    let pace = (node.clock(), arguments.lifetime);
-    let fetched = object.fetch(&mut asker, pace, |packet, last| output.print(packet, last));
-    fetched.await?;
+    output.print(&first, last)?;
+    if let Some(object) = &mut object {
+        object.begin().await?;
+        while let Some((packet, last)) = object.next().await? {
+            output.print(&packet, last)?;
+        }
+    }
     output.finish(arguments.pipe);
     node.shutdown().await;
     Ok(())
+}
+
+/// An object that is read.
+struct Object {
+    name: Name,
+    reader: Handle<Reader>,
+    events: mpsc::Receiver<ReaderEvent>,
+}
+
+impl Object {
+    /// Looks for the object of that name.
+    async fn open(node: &Node, arguments: &Peek) -> anyhow::Result<Self> {
+        let reader = Reader::new(ReaderConfig {
+            name: arguments.name.clone(),
+            timeout: arguments.lifetime,
+            seed: u64::from_le_bytes(random()),
+        });
+        let face = node.application_face().await?;
+        let (reader, events) = drive(node.clock(), face, reader).spawn(|| {});
+        Ok(Self {
+            name: arguments.name.clone(),
+            reader,
+            events,
+        })
+    }
+
+    /// Requests the packets after the first.
+    async fn begin(&self) -> anyhow::Result<()> {
+        let begun = self.reader.call(|reader, now| reader.begin(now.monotonic));
+        begun.await.context("the node has stopped")
+    }
+
+    /// Waits for the next packet, and the number of the last one where it is known; `None` after that.
+    async fn next(&mut self) -> anyhow::Result<Option<(Data, Option<u64>)>> {
+        match self.events.recv().await.context("the node has stopped")? {
+            ReaderEvent::Packet(data, last) => Ok(Some((data, last))),
+            ReaderEvent::Complete => Ok(None),
+            ReaderEvent::Failed(Unreadable::NotFound(why)) => Err(not_found(&self.name, why)),
+            ReaderEvent::Failed(why) => Err(why.into()),
+        }
+    }
+}
+
+fn not_found(name: &Name, why: NotFound) -> anyhow::Error {
+    match why {
+        NotFound::Denied => anyhow!("the producer of {name} says that there is no such thing"),
+        NotFound::Refused(reason) => refusal(name, reason),
+        NotFound::Silence => {
+            anyhow!("no object is found under {name}: check the name, and that its producer runs")
+        }
+    }
 }
 
 /// Where content goes, and what is said of it.
@@ -160,7 +219,7 @@ async fn one(asker: &mut Asker, arguments: &Peek) -> anyhow::Result<Data> {
 fn take(name: &Name, answer: Answer) -> anyhow::Result<Data> {
     match answer {
         Answer::Data(data) if data.content_type() == ContentType::Nack => {
-            bail!("the producer of {name} says that there is no such thing")
+            Err(not_found(name, NotFound::Denied))
         }
         Answer::Data(data) => Ok(data),
         Answer::Nack(reason) => Err(refusal(name, reason)),

@@ -18,11 +18,8 @@
 mod coding;
 mod contents;
 mod order;
-mod pacing;
 mod pull;
 mod receiver;
-mod repair;
-mod reports;
 mod seal;
 mod segment_set;
 mod sender;
@@ -30,12 +27,13 @@ mod sender;
 pub use coding::{Block, Coding, Shards};
 pub use contents::{Contents, ContentsError, FileEntry};
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused};
-pub use reports::{Heard, ReceiverId, Report};
 pub use seal::{ContentKey, identity, version};
 pub use segment_set::SegmentSet;
 pub use sender::{
     Policy, SendError, Sender, SenderConfig, SenderCounters, SenderEvent, Source, SourceError,
 };
+
+pub use crate::receivers::{Heard, ReceiverId, Report};
 
 use namecast_packet::Name;
 use namecast_units::ByteSize;

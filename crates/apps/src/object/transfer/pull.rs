@@ -1,28 +1,26 @@
 //! Segments of one version, until there are enough of each block.
 //!
 //! ```text
-//!  AnyNext ──▶ content has left, little is missing ──▶ Repair, by name
-//!     └─────▶ refused, or silent for 3 s ────────────▶ Repair
+//!  AnyNext ──▶ content has left, little is missing ──▶ ByName
+//!     └─────▶ refused, or silent for 3 s ────────────▶ ByName
 //! ```
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{
-    Component, Data, Extensions, Interest, LpPacket, Name, Nonce, Packet, any_next,
-};
+use namecast_packet::{Component, Data, Extensions, Interest, LpPacket, Name, Packet, any_next};
 use namecast_stream::path::{AnyNext, AnyNextOutput, Feedback, NumberedConfig, Received};
 use namecast_stream::rate::{RateControl, said};
-use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
+use namecast_units::{ByteSize, Duration, Instant, Random};
 
 use super::receiver::Ready;
-use super::repair::Repair;
-use super::reports::{ACKNOWLEDGED, ReceiverId, Report, acknowledgement, read_answer, reporter};
 use super::{
     ContentKey, Contents, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused, SegmentSet,
 };
 use crate::face;
+use crate::object::by_name::ByName;
+use crate::receivers::Reporting;
 
 /// Largest part of the content that a receiver requests by name instead of as parity: a smaller request costs others less than the wait.
 const LITTLE: u64 = 16;
@@ -31,8 +29,6 @@ const LITTLE: u64 = 16;
 const SHORT_SILENCE: Duration = Duration::from_millis(200);
 /// Silence after which any next segments do not come so.
 const LONG_SILENCE: Duration = Duration::from_secs(3);
-/// First pause before a report.
-const REPORT_PAUSE: Duration = Duration::from_secs(1);
 /// Lifetime of Interests.
 const LIFETIME: Duration = Duration::from_secs(2);
 /// Requests for any next segments at the start.
@@ -46,7 +42,7 @@ const MAX_FORGED: usize = 1_024;
 #[derive(Debug)]
 enum Mode {
     AnyNext(Box<AnyNext>),
-    Repair(Box<Repair>),
+    ByName(Box<ByName>),
     /// There are enough.
     Done,
 }
@@ -59,22 +55,6 @@ struct Needs {
     total: u64,
     /// The block whose segments are chosen for repair, and how many are to be yet.
     chosen: (u64, u64),
-}
-
-/// When to report, and since when.
-#[derive(Debug)]
-struct Reporting {
-    id: ReceiverId,
-    number: u64,
-    next_at: Instant,
-    sent_at: Instant,
-    round_trip: Duration,
-    pause: Duration,
-    octets: u64,
-    is_finished: bool,
-    /// Numbers of the last segments, the newest first; `None`: none is acknowledged.
-    acknowledged: Option<VecDeque<u64>>,
-    acknowledgements: u64,
 }
 
 /// Pulls what is missing of one version.
@@ -164,7 +144,7 @@ impl Pull {
     ) -> Self {
         let mut random = Random::from_seed(config.seed);
         let needs = Needs::new(&ready.contents, &here);
-        let first = REPORT_PAUSE.mul_f64(random.unit());
+        let reporting = Reporting::new(now, (ready.flow.clone(), config.id), &mut random);
         let is_new = here.count() == 0;
         let mut pull = Self {
             contents: ready.contents,
@@ -175,18 +155,7 @@ impl Pull {
             needs,
             mode: Mode::Done,
             forged: BTreeSet::new(),
-            reporting: Reporting {
-                id: config.id,
-                number: 0,
-                next_at: now + first,
-                sent_at: now,
-                round_trip: Duration::ZERO,
-                pause: REPORT_PAUSE,
-                octets: 0,
-                is_finished: false,
-                acknowledged: None,
-                acknowledgements: 0,
-            },
+            reporting,
             heard_at: now,
             random,
             outputs: VecDeque::new(),
@@ -218,8 +187,9 @@ impl Pull {
 
     fn repair(&mut self, now: Instant) {
         let size = ByteSize::bytes(self.contents.segment_size.into());
-        let repair = Repair::new(now, self.needs.total, (size, self.random.next_u64()));
-        self.mode = Mode::Repair(Box::new(repair));
+        let count = Some(self.needs.total);
+        let by_name = ByName::new(now, count, (size, self.random.next_u64()));
+        self.mode = Mode::ByName(Box::new(by_name));
     }
 
     /// Takes a packet of the object, or what the link says about one.
@@ -238,7 +208,7 @@ impl Pull {
     }
 
     fn on_data(&mut self, now: Instant, data: &Data, link: &LpPacket) {
-        if reporter(&self.flow, data.name()) == Some(self.reporting.id) {
+        if self.reporting.is_answer(data.name()) {
             return self.on_report(now, data);
         }
         let number = data
@@ -263,8 +233,8 @@ impl Pull {
             .and_then(any_next::decode_number);
         match self.verified(number, data) {
             Some(content) => {
-                if let Mode::Repair(repair) = &mut self.mode {
-                    repair.handle_data(now, number, &received);
+                if let Mode::ByName(by_name) = &mut self.mode {
+                    by_name.handle_data(now, number, &received);
                 }
                 self.keep(now, (number, content), link.is_some());
             }
@@ -309,7 +279,7 @@ impl Pull {
             self.here.insert(number);
             self.counters.segments += 1;
             self.counters.any_next += u64::from(is_any_next);
-            self.reporting.octets += content.len() as u64;
+            self.reporting.on_content(content.len() as u64);
             self.events
                 .push_back(ReceiverEvent::Segment(number, content));
         }
@@ -347,95 +317,49 @@ impl Pull {
             self.events.push_back(ReceiverEvent::Failed(Refused::Gone));
         } else if *name == self.flow {
             self.end_any_next(now);
-        } else if let (Mode::Repair(repair), Some(segment)) =
+        } else if let (Mode::ByName(by_name), Some(segment)) =
             (&mut self.mode, segment.filter(|_| is_segment))
         {
-            let is_congestion = reason == NackReason::Congestion;
-            repair.handle_nack(now, (segment, interest.nonce()), is_congestion);
+            by_name.handle_nack(now, (segment, interest.nonce()), reason);
         }
     }
 
     /// Tells the sender that a segment came, if it wants to know.
     fn acknowledge(&mut self, number: u64) {
-        let reporting = &mut self.reporting;
-        let Some(acknowledged) = &mut reporting.acknowledged else {
-            return;
-        };
-        acknowledged.truncate(ACKNOWLEDGED - 1);
-        acknowledged.push_front(number);
-        let whose = (reporting.id, reporting.acknowledgements);
-        reporting.acknowledgements += 1;
-        let nonce = Nonce::draw(&mut self.random);
-        let numbers = acknowledged.iter().copied();
-        let interest = acknowledgement(&self.flow, numbers, whose, nonce);
-        self.outputs.push_back(interest.wire().clone());
+        let interest = self.reporting.acknowledge(number, &mut self.random);
+        self.outputs.extend(interest.map(|it| it.wire().clone()));
     }
 
     fn on_report(&mut self, now: Instant, data: &Data) {
-        let answer = data.content().and_then(|it| read_answer(&it));
-        let Some((pause, acknowledges)) = answer.filter(|_| self.signer.has_signed(data)) else {
-            self.counters.forged += 1;
-            return;
-        };
-        let reporting = &mut self.reporting;
-        let number = data
-            .name()
-            .get(self.flow.len() + 2)
-            .and_then(|it| it.number());
-        if number != reporting.number.checked_sub(1) {
-            return;
-        }
-        reporting.round_trip = now.since(reporting.sent_at);
-        reporting.pause = pause;
-        reporting.next_at = reporting.sent_at + pause;
-        match acknowledges {
-            true => _ = reporting.acknowledged.get_or_insert_default(),
-            false => reporting.acknowledged = None,
-        }
-        if reporting.is_finished {
-            self.events.push_back(ReceiverEvent::Reported);
+        let is_signed = self.signer.has_signed(data);
+        match is_signed.then(|| self.reporting.on_answer(now, data)) {
+            Some(Ok(true)) => self.events.push_back(ReceiverEvent::Reported),
+            Some(Ok(false)) => {}
+            Some(Err(_)) | None => self.counters.forged += 1,
         }
     }
 
     /// Tells the sender that all is here.
     pub(super) fn finish(&mut self, now: Instant) {
-        self.reporting.is_finished = true;
-        self.reporting.pause = REPORT_PAUSE / 2;
+        self.reporting.finish(now);
         self.report(now);
     }
 
     fn report(&mut self, now: Instant) {
-        let reporting = &mut self.reporting;
-        let time = now.since(reporting.sent_at).max(Duration::from_millis(1));
-        let report = Report {
-            received: self.here.count(),
-            missing: match reporting.is_finished {
-                true => 0,
-                false => self.needs.total.max(1),
-            },
-            rate: Bitrate::bps((reporting.octets as f64 * 8.0 / time.as_secs_f64()) as u64),
-            round_trip: reporting.round_trip,
-        };
-        let nonce = Nonce::draw(&mut self.random);
-        let interest = report.interest(&self.flow, (reporting.id, reporting.number), nonce);
-        reporting.octets = 0;
-        reporting.number += 1;
-        reporting.sent_at = now;
-        reporting.next_at = now + reporting.pause;
-        self.outputs.push_back(interest.wire().clone());
+        let state = (self.here.count(), self.needs.total);
+        let interest = self.reporting.poll_report(now, state, &mut self.random);
+        self.outputs.extend(interest.map(|it| it.wire().clone()));
     }
 
     /// Does what is due. Early and repeated calls do nothing.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
-        if now >= self.reporting.next_at {
-            self.report(now);
-        }
+        self.report(now);
         if now >= self.heard_at + self.max_silence() {
             self.end_any_next(now);
         }
         match &mut self.mode {
             Mode::AnyNext(receiver) => receiver.handle_timeout(now),
-            Mode::Repair(repair) => repair.handle_timeout(now, self.needs.total),
+            Mode::ByName(by_name) => by_name.handle_timeout(now, Some(self.needs.total)),
             Mode::Done => {}
         }
         self.settle(now);
@@ -447,10 +371,10 @@ impl Pull {
                 let silence = self.heard_at + self.max_silence();
                 receiver.poll_timeout().into_iter().chain([silence]).min()
             }
-            Mode::Repair(repair) => repair.poll_timeout(),
+            Mode::ByName(by_name) => by_name.poll_timeout(),
             Mode::Done => None,
         };
-        mode.into_iter().chain([self.reporting.next_at]).min()
+        mode.into_iter().chain([self.reporting.next_at()]).min()
     }
 
     /// After every event: requests what may be requested.
@@ -479,10 +403,10 @@ impl Pull {
                     }
                 }
             }
-            Mode::Repair(repair) => {
+            Mode::ByName(by_name) => {
                 let (needs, contents, here) = (&mut self.needs, &self.contents, &self.here);
                 let mut choose = |from| needs.choose(contents, here, from);
-                while let Some((segment, nonce)) = repair.poll_request(&mut choose) {
+                while let Some((segment, nonce)) = by_name.poll_request(&mut choose) {
                     let name = self.flow.builder().segment(segment).finish();
                     let interest = Interest::builder(name).lifetime(LIFETIME);
                     let interest = match self.forged.contains(&segment) {

@@ -13,11 +13,11 @@ use namecast_packet::Name;
 use namecast_units::{Duration, Instant, Timestamp};
 
 use super::pull::Pull;
-use super::reports::ReceiverId;
 use super::seal::is_sealed;
 use super::{ContentKey, Contents, ContentsError, MAX_TABLE_SIZE, SegmentSet, table_of};
 use crate::discovery::{Signer, Trust};
 use crate::object::{Event, Failure, Fetcher, FetcherConfig};
+use crate::receivers::ReceiverId;
 use crate::{Application, Now, Output};
 
 /// Pause before the table is requested again where nobody has it.

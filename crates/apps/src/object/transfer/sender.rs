@@ -14,10 +14,9 @@ use namecast_stream::names::METADATA;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
 
 use super::order::Order;
-use super::pacing::Pacing;
-use super::reports::{self, Heard, ReceiverId, Receivers, Report, reporter};
 use super::{ContentKey, Contents, ContentsError, table_of};
 use crate::object::{Server, ServerConfig, ServerError, parts};
+use crate::receivers::{self, Heard, Pacing, ReceiverId, Receivers, Report, reporter};
 use crate::{Application, Now, Output, face};
 
 /// Segments that leave in one step: requests that come meanwhile are taken between two steps.
@@ -241,7 +240,7 @@ impl Sender {
                     self.on_request(now, (&interest, value), link.pit_token.clone());
                 } else if let Some(id) = reporter(&self.flow, interest.name()) {
                     self.on_report(now, (id, &interest), link.pit_token);
-                } else if let Some((id, numbers)) = reports::acknowledged(&self.flow, &interest) {
+                } else if let Some((id, numbers)) = receivers::acknowledged(&self.flow, &interest) {
                     if let Some(pacing) = &mut self.pacing {
                         pacing.on_acknowledged(now, id, &numbers);
                     }
@@ -316,11 +315,11 @@ impl Sender {
         let pause = self.receivers.on_report(now, id, report);
         let present = self.receivers.present(now);
         let acknowledges = self.pacing.as_mut().is_some_and(|pacing| {
-            pacing.choose(now, present.map(|(id, heard)| (*id, *heard)));
+            pacing.choose(now, id, present.map(|(id, heard)| (*id, *heard)));
             pacing.is_acknowledging(id)
         });
         let data = Data::builder(interest.name().clone())
-            .content(reports::answer(pause, acknowledges))
+            .content(receivers::answer(pause, acknowledges))
             .sign(self.server.signer());
         self.send(face::answer(data.wire().clone(), token));
     }

@@ -6,9 +6,10 @@
 //!                 7  9  10        the i-th segment that was missing when it left
 //! ```
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use namecast_packet::Nonce;
+use namecast_packet::lp::NackReason;
 use namecast_stream::path::{NumberedConfig, NumberedPaths, NumberedRequest, Received};
 use namecast_stream::rate::RateControl;
 use namecast_units::{ByteSize, Duration, Instant};
@@ -22,25 +23,23 @@ const SILENCE: Duration = Duration::from_secs(2);
 
 /// Requests missing segments by name.
 #[derive(Debug)]
-pub(super) struct Repair {
+pub(super) struct ByName {
     paths: NumberedPaths,
     size: ByteSize,
     seed: u64,
-    /// What the numbers from `first` on stand for.
-    segments: VecDeque<u64>,
-    first: u64,
-    /// Numbers of segments that are out.
+    /// What numbers stand for that are out, and numbers of segments that are out.
+    segments: BTreeMap<u64, u64>,
     numbers: BTreeMap<u64, u64>,
     /// Segments before this one were chosen, or are here.
     next: u64,
     heard_at: Instant,
 }
 
-impl Repair {
-    /// Begins to request up to `count` segments, which are taken to have `size`.
-    pub(super) fn new(now: Instant, count: u64, (size, seed): (ByteSize, u64)) -> Self {
+impl ByName {
+    /// Begins to request up to `count` segments, without end if that is `None`, which are taken to have `size`.
+    pub(super) fn new(now: Instant, count: Option<u64>, (size, seed): (ByteSize, u64)) -> Self {
         let mut paths = NumberedPaths::new(NumberedConfig {
-            count: Some(count),
+            count,
             control: RateControl::Cubic(Default::default()),
             retransmit: true,
             max_in_flight: MAX_IN_FLIGHT,
@@ -54,8 +53,7 @@ impl Repair {
             paths,
             size,
             seed,
-            segments: VecDeque::new(),
-            first: 0,
+            segments: BTreeMap::new(),
             numbers: BTreeMap::new(),
             next: 0,
             heard_at: now,
@@ -68,15 +66,7 @@ impl Repair {
         let Some(number) = self.numbers.remove(&segment) else {
             return false;
         };
-        if let Some(at) = number.checked_sub(self.first)
-            && let Some(place) = self.segments.get_mut(at as usize)
-        {
-            *place = u64::MAX;
-        }
-        while self.segments.front() == Some(&u64::MAX) {
-            self.segments.pop_front();
-            self.first += 1;
-        }
+        self.segments.remove(&number);
         self.paths.handle_data(now, number, received).is_ok()
     }
 
@@ -85,14 +75,15 @@ impl Repair {
         &mut self,
         now: Instant,
         (segment, nonce): (u64, Option<Nonce>),
-        is_congestion: bool,
+        reason: NackReason,
     ) -> bool {
+        let is_congestion = reason == NackReason::Congestion;
         let number = self.numbers.get(&segment).copied();
         number.is_some_and(|number| self.paths.handle_nack(now, number, nonce, is_congestion))
     }
 
-    /// Does what is due. `missing`: segments that are needed yet.
-    pub(super) fn handle_timeout(&mut self, now: Instant, missing: u64) {
+    /// Does what is due. `missing`: segments that are needed yet, as far as that is known.
+    pub(super) fn handle_timeout(&mut self, now: Instant, missing: Option<u64>) {
         if now.since(self.heard_at) >= SILENCE {
             *self = Self::new(now, missing, (self.size, self.seed.wrapping_add(1)));
         }
@@ -109,22 +100,19 @@ impl Repair {
         &mut self,
         mut choose: impl FnMut(u64) -> Option<u64>,
     ) -> Option<(u64, Nonce)> {
-        loop {
-            let NumberedRequest { number, nonce, .. } = self.paths.poll_request()?;
-            let at = number.checked_sub(self.first)? as usize;
-            if let Some(&segment) = self.segments.get(at) {
-                if segment == u64::MAX {
-                    continue;
-                }
+        while let Some(NumberedRequest { number, nonce, .. }) = self.paths.poll_request() {
+            if let Some(&segment) = self.segments.get(&number) {
                 return Some((segment, nonce));
             }
-            // Nothing is needed any more: what came meanwhile was counted as missing.
-            let segment = choose(self.next)?;
-            self.next = segment + 1;
-            self.segments.push_back(segment);
-            self.numbers.insert(segment, number);
-            return Some((segment, nonce));
+            // Where nothing is to be chosen now, the number is retransmitted as if it were lost.
+            if let Some(segment) = choose(self.next) {
+                self.next = segment + 1;
+                self.segments.insert(number, segment);
+                self.numbers.insert(segment, number);
+                return Some((segment, nonce));
+            }
         }
+        None
     }
 }
 
@@ -144,17 +132,17 @@ mod tests {
         (next < 2_001).then_some(next)
     }
 
-    fn requests(repair: &mut Repair) -> Vec<u64> {
-        core::iter::from_fn(|| repair.poll_request(odd))
+    fn requests(by_name: &mut ByName) -> Vec<u64> {
+        core::iter::from_fn(|| by_name.poll_request(odd))
             .map(|(segment, _)| segment)
             .collect()
     }
 
     #[test]
     fn each_missing_segment_is_requested_once_and_again_if_it_is_lost() {
-        let mut repair = Repair::new(at(0), 1_000, (SIZE, 1));
+        let mut by_name = ByName::new(at(0), Some(1_000), (SIZE, 1));
         let mut here = Vec::new();
-        let mut out = requests(&mut repair);
+        let mut out = requests(&mut by_name);
         assert_eq!(out[..2], [1, 3]);
         let received = Received::new(SIZE, false);
         let mut lost = None;
@@ -164,12 +152,12 @@ mod tests {
                 // One is lost once.
                 if segment == 101 && lost.is_none() {
                     lost = Some(step);
-                } else if repair.handle_data(now, segment, &received) {
+                } else if by_name.handle_data(now, segment, &received) {
                     here.push(segment);
                 }
             }
-            repair.handle_timeout(now, 1_000 - here.len() as u64);
-            out.extend(requests(&mut repair));
+            by_name.handle_timeout(now, Some(1_000 - here.len() as u64));
+            out.extend(requests(&mut by_name));
             if here.len() == 1_000 {
                 break;
             }
@@ -177,18 +165,18 @@ mod tests {
         here.sort_unstable();
         assert_eq!(here, (0..1_000).map(|it| 2 * it + 1).collect::<Vec<_>>());
         assert!(lost.is_some());
-        assert!(repair.numbers.is_empty() && repair.segments.is_empty());
+        assert!(by_name.numbers.is_empty() && by_name.segments.is_empty());
     }
 
     /// After two seconds of silence it begins anew with what is missing.
     #[test]
     fn silence_makes_it_begin_anew() {
-        let mut repair = Repair::new(at(0), 10, (SIZE, 1));
-        assert_eq!(requests(&mut repair)[0], 1);
-        repair.handle_timeout(at(1_999), 10);
-        requests(&mut repair);
-        repair.handle_timeout(at(2_000), 10);
-        assert_eq!(requests(&mut repair)[0], 1);
-        assert!(!repair.handle_data(at(2_001), 2, &Received::new(SIZE, false)));
+        let mut by_name = ByName::new(at(0), Some(10), (SIZE, 1));
+        assert_eq!(requests(&mut by_name)[0], 1);
+        by_name.handle_timeout(at(1_999), Some(10));
+        requests(&mut by_name);
+        by_name.handle_timeout(at(2_000), Some(10));
+        assert_eq!(requests(&mut by_name)[0], 1);
+        assert!(!by_name.handle_data(at(2_001), 2, &Received::new(SIZE, false)));
     }
 }

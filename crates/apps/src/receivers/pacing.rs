@@ -13,39 +13,44 @@ use super::reports::{Heard, ReceiverId};
 const SIMILAR: f64 = 0.75;
 /// Timeouts in a row after which a receiver acknowledges no more, and how long others are preferred then.
 const MAX_TIMEOUTS: u32 = 2;
+/// The same for one that has acknowledged nothing: the word that it is to may wait in the queue that it is chosen for, or be lost there.
+const MAX_FIRST_TIMEOUTS: u32 = 4;
 const PASSED_OVER: Duration = Duration::from_secs(10);
 
 /// Which receiver acknowledges, and what may leave.
 #[derive(Debug)]
-pub(super) struct Pacing {
+pub(crate) struct Pacing {
     quantile: f64,
     window: Window,
     acknowledging: Option<ReceiverId>,
+    has_acknowledged: bool,
     /// A receiver that was silent, and until when it is not chosen.
     passed_over: Option<(ReceiverId, Instant)>,
 }
 
 impl Pacing {
     /// Paced by the receiver at `quantile` of all: 0, the slowest.
-    pub(super) fn new(quantile: f64) -> Self {
+    pub(crate) fn new(quantile: f64) -> Self {
         Self {
             quantile: quantile.clamp(0.0, 1.0),
             window: Window::default(),
             acknowledging: None,
+            has_acknowledged: false,
             passed_over: None,
         }
     }
 
     /// Returns whether this receiver acknowledges.
-    pub(super) fn is_acknowledging(&self, id: ReceiverId) -> bool {
+    pub(crate) fn is_acknowledging(&self, id: ReceiverId) -> bool {
         self.acknowledging == Some(id)
     }
 
     /// Chooses who acknowledges, of receivers that lack segments and have reported lately. One whose rate is similar to that of the right
-    /// one stays.
-    pub(super) fn choose(
+    /// one stays. Another is chosen when it reports itself, and hears of it with the answer: `reporting`.
+    pub(crate) fn choose(
         &mut self,
         now: Instant,
+        reporting: ReceiverId,
         receivers: impl Iterator<Item = (ReceiverId, Heard)>,
     ) {
         let passed_over = self.passed_over.filter(|(_, until)| now < *until);
@@ -65,35 +70,43 @@ impl Pacing {
             }
             _ => false,
         };
-        if !is_similar && self.acknowledging != chosen.map(|(_, id)| id) {
-            self.acknowledging = chosen.map(|(_, id)| id);
+        let chosen = chosen.map(|(_, id)| id);
+        let is_told = chosen.is_none_or(|id| id == reporting);
+        if !is_similar && is_told && self.acknowledging != chosen {
+            self.acknowledging = chosen;
+            self.has_acknowledged = false;
             self.window.hand_over();
         }
     }
 
     /// Returns whether a segment may leave: always as long as nobody acknowledges.
-    pub(super) fn may_send(&self) -> bool {
+    pub(crate) fn may_send(&self) -> bool {
         self.acknowledging.is_none() || self.window.may_send()
     }
 
     /// Takes a segment that leaves.
-    pub(super) fn on_sent(&mut self, now: Instant, number: u64) {
+    pub(crate) fn on_sent(&mut self, now: Instant, number: u64) {
         if self.acknowledging.is_some() {
             self.window.on_sent(now, number);
         }
     }
 
     /// Takes an acknowledgement.
-    pub(super) fn on_acknowledged(&mut self, now: Instant, id: ReceiverId, numbers: &[u64]) {
+    pub(crate) fn on_acknowledged(&mut self, now: Instant, id: ReceiverId, numbers: &[u64]) {
         if self.is_acknowledging(id) {
+            self.has_acknowledged = true;
             self.window.on_acknowledged(now, numbers);
         }
     }
 
     /// Lets another receiver acknowledge where one is silent. Early and repeated calls do nothing.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         self.window.handle_timeout(now);
-        if self.window.timeouts() >= MAX_TIMEOUTS
+        let max = match self.has_acknowledged {
+            true => MAX_TIMEOUTS,
+            false => MAX_FIRST_TIMEOUTS,
+        };
+        if self.window.timeouts() >= max
             && let Some(silent) = self.acknowledging.take()
         {
             self.passed_over = Some((silent, now + PASSED_OVER));
@@ -102,7 +115,7 @@ impl Pacing {
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         self.acknowledging.and(self.window.poll_timeout())
     }
 }
@@ -111,7 +124,7 @@ impl Pacing {
 mod tests {
     use namecast_units::Bitrate;
 
-    use super::super::Report;
+    use super::super::reports::Report;
     use super::*;
 
     fn at(seconds: u64) -> Instant {
@@ -134,7 +147,9 @@ mod tests {
     fn the_receiver_at_the_quantile_acknowledges() {
         for (quantile, expected) in [(0.0, 2), (0.5, 4), (1.0, 3)] {
             let mut pacing = Pacing::new(quantile);
-            pacing.choose(at(1), receivers(&[0, 1, 9, 4]));
+            pacing.choose(at(1), [9; 8], receivers(&[0, 1, 9, 4]));
+            assert_eq!(pacing.acknowledging, None, "it hears of it when it reports");
+            pacing.choose(at(1), [expected; 8], receivers(&[0, 1, 9, 4]));
             assert!(pacing.is_acknowledging([expected; 8]), "{quantile}");
         }
     }
@@ -142,34 +157,52 @@ mod tests {
     #[test]
     fn a_similar_rate_changes_nothing() {
         let mut pacing = Pacing::new(0.0);
-        pacing.choose(at(1), receivers(&[4, 5]));
-        pacing.choose(at(2), receivers(&[5, 4]));
+        pacing.choose(at(1), [1; 8], receivers(&[4, 5]));
+        pacing.choose(at(2), [2; 8], receivers(&[5, 4]));
         assert!(pacing.is_acknowledging([1; 8]), "4 of 5 are similar");
-        pacing.choose(at(3), receivers(&[6, 4]));
+        pacing.choose(at(3), [2; 8], receivers(&[6, 4]));
         assert!(pacing.is_acknowledging([2; 8]), "4 of 6 are not");
-        pacing.choose(at(4), receivers(&[6, 0]));
+        pacing.choose(at(4), [1; 8], receivers(&[6, 0]));
         assert!(pacing.is_acknowledging([1; 8]), "the other has all");
-        pacing.choose(at(5), receivers(&[]));
+        pacing.choose(at(5), [1; 8], receivers(&[]));
         assert!(pacing.may_send() && !pacing.is_acknowledging([1; 8]));
     }
 
-    /// 1 s, then 2 s without acknowledgement: the silent one is not chosen for 10 s.
+    /// 1, 2, 4 and 8 s without a first acknowledgement, then 1 and 2 s without one: the silent one is not chosen for 10 s.
     #[test]
     fn a_silent_receiver_is_passed_over() {
         let mut pacing = Pacing::new(0.0);
-        pacing.choose(at(0), receivers(&[1, 2]));
-        pacing.on_sent(at(0), 7);
-        assert!(!pacing.may_send());
-        pacing.on_acknowledged(at(0), [2; 8], &[7]);
-        assert!(!pacing.may_send(), "another's acknowledgement");
-        assert_eq!(pacing.poll_timeout(), Some(at(1)));
-        pacing.handle_timeout(at(1));
-        pacing.on_sent(at(1), 8);
-        pacing.handle_timeout(at(3));
+        pacing.choose(at(0), [1; 8], receivers(&[1, 2]));
+        for (sent, due) in [(0, 1), (1, 3), (3, 7)] {
+            pacing.on_sent(at(sent), 7);
+            assert!(!pacing.may_send());
+            pacing.on_acknowledged(at(sent), [2; 8], &[7]);
+            assert!(!pacing.may_send(), "another's acknowledgement");
+            assert_eq!(pacing.poll_timeout(), Some(at(due)));
+            pacing.handle_timeout(at(due));
+            assert!(pacing.is_acknowledging([1; 8]));
+        }
+        pacing.on_sent(at(7), 8);
+        pacing.handle_timeout(at(15));
         assert!(pacing.may_send() && pacing.poll_timeout().is_none());
-        pacing.choose(at(4), receivers(&[1, 2]));
+        pacing.choose(at(16), [2; 8], receivers(&[1, 2]));
         assert!(pacing.is_acknowledging([2; 8]));
-        pacing.choose(at(13), receivers(&[1, 2]));
+        pacing.choose(at(25), [1; 8], receivers(&[1, 2]));
         assert!(pacing.is_acknowledging([1; 8]));
+    }
+
+    #[test]
+    fn two_timeouts_are_enough_for_one_that_has_acknowledged() {
+        let mut pacing = Pacing::new(0.0);
+        pacing.choose(at(0), [1; 8], receivers(&[1, 2]));
+        pacing.on_sent(at(0), 7);
+        pacing.on_acknowledged(at(0), [1; 8], &[7]);
+        for _ in 0..2 {
+            let sent_at = pacing.window.poll_timeout().unwrap_or(at(1));
+            pacing.on_sent(sent_at, 8);
+            let due = pacing.poll_timeout().unwrap();
+            pacing.handle_timeout(due);
+        }
+        assert_eq!(pacing.acknowledging, None);
     }
 }

@@ -20,10 +20,12 @@ use namecast_units::{Bitrate, Duration, Instant};
 /// Keywords before a receiver's identifier.
 const REPORT: &str = "report";
 const ACKNOWLEDGEMENT: &str = "ack";
+/// Lifetime of reports: answers wait in the longest queues.
+const REPORT_LIFETIME: Duration = Duration::from_secs(4);
 /// Lifetime of acknowledgements, which nobody answers.
 const ACKNOWLEDGEMENT_LIFETIME: Duration = Duration::from_millis(100);
 /// Segments that an acknowledgement names: three acknowledgements in a row may be lost.
-pub(super) const ACKNOWLEDGED: usize = 4;
+pub(crate) const ACKNOWLEDGED: usize = 4;
 /// Reports a second, of all receivers.
 const MAX_RATE: u64 = 10;
 /// Shortest pause between reports of one receiver.
@@ -55,7 +57,7 @@ pub struct Report {
 
 impl Report {
     /// Reads a report; `None` if it is none.
-    pub(super) fn decode(octets: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
         let octets: &[u8; REPORT_SIZE] = octets.try_into().ok()?;
         let (words, rest) = octets.as_chunks::<8>();
         let micros = u32::from_be_bytes(rest.try_into().ok()?);
@@ -67,7 +69,7 @@ impl Report {
         })
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut octets = Vec::with_capacity(REPORT_SIZE);
         octets.extend(self.received.to_be_bytes());
         octets.extend(self.missing.to_be_bytes());
@@ -78,14 +80,16 @@ impl Report {
     }
 
     /// Returns the Interest that carries this report.
-    pub(super) fn interest(
+    pub(crate) fn interest(
         &self,
         flow: &Name,
         (id, number): (ReceiverId, u64),
         nonce: Nonce,
     ) -> Interest {
         let name = name(flow, REPORT, (id, number));
-        let interest = Interest::builder(name).must_be_fresh().lifetime(MIN_PAUSE);
+        let interest = Interest::builder(name)
+            .must_be_fresh()
+            .lifetime(REPORT_LIFETIME);
         interest.parameters(self.encode()).build(nonce)
     }
 }
@@ -99,7 +103,7 @@ fn name(flow: &Name, keyword: &str, (id, number): (ReceiverId, u64)) -> Name {
 }
 
 /// Reads whose report an Interest of `flow` is; `None` if it is none.
-pub(super) fn reporter(flow: &Name, name: &Name) -> Option<ReceiverId> {
+pub(crate) fn reporter(flow: &Name, name: &Name) -> Option<ReceiverId> {
     receiver(flow, name, REPORT)
 }
 
@@ -111,7 +115,7 @@ fn receiver(flow: &Name, name: &Name, keyword: &str) -> Option<ReceiverId> {
 }
 
 /// Returns the Interest that acknowledges segments, the newest first.
-pub(super) fn acknowledgement(
+pub(crate) fn acknowledgement(
     flow: &Name,
     numbers: impl IntoIterator<Item = u64>,
     (id, number): (ReceiverId, u64),
@@ -124,7 +128,7 @@ pub(super) fn acknowledgement(
 }
 
 /// Reads who acknowledges which segments of `flow`; `None` if it is no acknowledgement.
-pub(super) fn acknowledged(flow: &Name, interest: &Interest) -> Option<(ReceiverId, Vec<u64>)> {
+pub(crate) fn acknowledged(flow: &Name, interest: &Interest) -> Option<(ReceiverId, Vec<u64>)> {
     let id = receiver(flow, interest.name(), ACKNOWLEDGEMENT)?;
     let parameters = interest.parameters()?;
     let (words, rest) = parameters.as_chunks::<8>();
@@ -134,7 +138,7 @@ pub(super) fn acknowledged(flow: &Name, interest: &Interest) -> Option<(Receiver
 }
 
 /// Makes the answer to a report.
-pub(super) fn answer(pause: Duration, acknowledges: bool) -> Bytes {
+pub(crate) fn answer(pause: Duration, acknowledges: bool) -> Bytes {
     let millis = u32::try_from(pause.as_millis()).unwrap_or(u32::MAX);
     let mut octets = millis.to_be_bytes().to_vec();
     octets.push(acknowledges.into());
@@ -142,7 +146,7 @@ pub(super) fn answer(pause: Duration, acknowledges: bool) -> Bytes {
 }
 
 /// Reads the pause that a sender wants, and whether segments are to be acknowledged.
-pub(super) fn read_answer(content: &[u8]) -> Option<(Duration, bool)> {
+pub(crate) fn read_answer(content: &[u8]) -> Option<(Duration, bool)> {
     let (millis, acknowledges) = content.split_first_chunk()?;
     let pause = Duration::from_millis(u32::from_be_bytes(*millis).into());
     match acknowledges {
@@ -162,7 +166,7 @@ pub struct Heard {
 
 /// All receivers that report.
 #[derive(Debug, Default)]
-pub(super) struct Receivers {
+pub(crate) struct Receivers {
     heard: BTreeMap<ReceiverId, Heard>,
     /// Those that have reported all, forgotten ones included.
     complete: u64,
@@ -170,7 +174,7 @@ pub(super) struct Receivers {
 
 impl Receivers {
     /// Takes a report. Returns the pause until the receiver's next one.
-    pub(super) fn on_report(&mut self, now: Instant, id: ReceiverId, report: Report) -> Duration {
+    pub(crate) fn on_report(&mut self, now: Instant, id: ReceiverId, report: Report) -> Duration {
         let was_complete = self.heard.get(&id).is_some_and(|it| it.report.missing == 0);
         self.complete += u64::from(report.missing == 0 && !was_complete);
         let is_new = !self.heard.contains_key(&id);
@@ -190,14 +194,14 @@ impl Receivers {
     }
 
     /// Returns the receivers heard lately, and those that have all.
-    pub(super) fn present(&self, now: Instant) -> impl Iterator<Item = (&ReceiverId, &Heard)> {
+    pub(crate) fn present(&self, now: Instant) -> impl Iterator<Item = (&ReceiverId, &Heard)> {
         let silence = self.pause() * MISSED_PAUSES;
         self.heard
             .iter()
             .filter(move |(_, heard)| heard.report.missing == 0 || now.since(heard.at) < silence)
     }
 
-    pub(super) const fn complete(&self) -> u64 {
+    pub(crate) const fn complete(&self) -> u64 {
         self.complete
     }
 }

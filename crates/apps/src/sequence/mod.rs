@@ -16,7 +16,9 @@ mod server;
 
 use namecast_packet::{Component, Name, tlv};
 
-pub use fetcher::{Delivery, Fetched, Fetcher, FetcherConfig, Figures, Sample, Segment};
+pub use fetcher::{
+    Delivery, Ended, Ending, Fetched, Fetcher, FetcherConfig, Figures, Repair, Sample, Segment,
+};
 pub use provider::{Provider, ProviderConfig};
 pub use server::{Server, ServerConfig, ServerCounters, ServerError};
 

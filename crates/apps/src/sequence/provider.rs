@@ -6,11 +6,13 @@ use core::convert::Infallible;
 
 use bytes::Bytes;
 use namecast_packet::any_next::PendingRequests;
-use namecast_packet::{AnyNextRequest, Extensions, Interest, LpPacket, Name};
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{AnyNextRequest, Data, Extensions, Interest, LpPacket, Name};
 use namecast_units::{Bitrate, ByteSize, Instant};
 
 use super::server::{Server, ServerConfig, ServerError};
-use crate::{Application, Now, Output};
+use crate::receivers::{self, Pacing, ReceiverId, Receivers, Report, reporter};
+use crate::{Application, Now, Output, face};
 
 /// Configuration of a [`Provider`].
 #[derive(Clone, Debug)]
@@ -19,10 +21,15 @@ pub struct ProviderConfig {
     pub server: ServerConfig,
     /// Rate of whole frames at which Data leave at most.
     pub rate: Bitrate,
+    /// The receiver of those that report whose pace counts: 0, the slowest; `None`: that of who requests most.
+    pub quantile: Option<f64>,
+    /// When the first Data may leave.
+    pub start: Instant,
 }
 
 /// Sends `/<prefix>/seq=<n>` for one n after the other while requests for any next Data are pending, paced; and answers Interests for
-/// numbers at once, as a [`Server`] does.
+/// numbers at once, as a [`Server`] does. With a [quantile](ProviderConfig::quantile) the pace is that of one receiver, which
+/// acknowledges what comes \[PGMCC\].
 ///
 /// Its own node is its only neighbour, which counts the requests of all.
 #[derive(Debug)]
@@ -37,6 +44,8 @@ pub struct Provider {
     token: Option<Bytes>,
     /// When the next Data may leave.
     next_at: Instant,
+    receivers: Receivers,
+    pacing: Option<Pacing>,
     outputs: VecDeque<Bytes>,
 }
 
@@ -54,7 +63,9 @@ impl Provider {
             next: 0,
             requests: None,
             token: None,
-            next_at: Instant::ZERO,
+            next_at: config.start,
+            receivers: Receivers::default(),
+            pacing: config.quantile.map(Pacing::new),
             outputs: VecDeque::new(),
         })
     }
@@ -64,23 +75,61 @@ impl Provider {
         self.next
     }
 
-    /// Takes a request, if the packet is one for the flow. Returns whether it is.
-    fn on_request(&mut self, packet: &LpPacket) -> bool {
-        let value = packet.extensions.get(Extensions::ANY_NEXT);
-        let Some(request) = value.and_then(AnyNextRequest::decode) else {
+    /// Takes a request, a report or an acknowledgement. Returns whether the packet is one of the flow's.
+    fn on_packet(&mut self, now: Instant, packet: &LpPacket) -> bool {
+        let interest = packet.fragment.clone().map(Interest::decode);
+        let Some(Ok(interest)) = interest.filter(|_| packet.nack.is_none()) else {
             return false;
         };
-        let interest = packet.fragment.clone().map(Interest::decode);
-        let is_ours = matches!(interest, Some(Ok(interest)) if *interest.name() == self.prefix);
-        if !is_ours || packet.nack.is_some() {
+        let value = packet.extensions.get(Extensions::ANY_NEXT);
+        let request = value.and_then(AnyNextRequest::decode);
+        if let Some(request) = request.filter(|_| *interest.name() == self.prefix) {
+            self.on_request(&request);
+            self.token = packet.pit_token.as_deref().map(Bytes::copy_from_slice);
+        } else if let Some(id) = reporter(&self.prefix, interest.name()) {
+            self.on_report(now, (id, &interest), packet.pit_token.clone());
+        } else if let Some((id, numbers)) = receivers::acknowledged(&self.prefix, &interest) {
+            if let Some(pacing) = &mut self.pacing {
+                pacing.on_acknowledged(now, id, &numbers);
+            }
+        } else {
             return false;
         }
-        match &mut self.requests {
-            Some(requests) => requests.update(&request),
-            None => self.requests = Some(PendingRequests::new(&request)),
-        }
-        self.token = packet.pit_token.as_deref().map(Bytes::copy_from_slice);
         true
+    }
+
+    fn on_request(&mut self, request: &AnyNextRequest) {
+        match &mut self.requests {
+            Some(requests) => requests.update(request),
+            None => self.requests = Some(PendingRequests::new(request)),
+        }
+    }
+
+    fn on_report(
+        &mut self,
+        now: Instant,
+        (id, interest): (ReceiverId, &Interest),
+        token: Option<Bytes>,
+    ) {
+        let report = interest.parameters().and_then(|it| Report::decode(&it));
+        let Some(report) = report else {
+            return;
+        };
+        let pause = self.receivers.on_report(now, id, report);
+        let present = self.receivers.present(now);
+        let acknowledges = self.pacing.as_mut().is_some_and(|pacing| {
+            pacing.choose(now, id, present.map(|(id, heard)| (*id, *heard)));
+            pacing.is_acknowledging(id)
+        });
+        let data = Data::builder(interest.name().clone())
+            .content(receivers::answer(pause, acknowledges))
+            .sign(&NullSigner);
+        self.outputs
+            .push_back(face::answer(data.wire().clone(), token));
+    }
+
+    fn may_send(&self) -> bool {
+        self.pacing.as_ref().is_none_or(Pacing::may_send)
     }
 
     fn pending(&self) -> u16 {
@@ -90,7 +139,7 @@ impl Provider {
 
     /// Sends Data that are requested and due.
     fn provide(&mut self, now: Instant) {
-        while self.next < self.end && self.next_at <= now && self.pending() > 0 {
+        while self.next < self.end && self.next_at <= now && self.pending() > 0 && self.may_send() {
             let Some(data) = self.server.data(self.next) else {
                 return;
             };
@@ -98,6 +147,9 @@ impl Provider {
             let Some(number) = requests.and_then(PendingRequests::answer) else {
                 return;
             };
+            if let Some(pacing) = &mut self.pacing {
+                pacing.on_sent(now, self.next);
+            }
             self.next += 1;
             let spare = self.pending().into();
             let mut packet = LpPacket {
@@ -118,19 +170,27 @@ impl Application for Provider {
     type Event = Infallible;
 
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
-        let request = LpPacket::decode(frame.clone());
-        if !request.is_ok_and(|packet| self.on_request(&packet)) {
+        let packet = LpPacket::decode(frame.clone());
+        if !packet.is_ok_and(|packet| self.on_packet(now.monotonic, &packet)) {
             self.server.handle_packet(now.monotonic, frame);
         }
         self.provide(now.monotonic);
     }
 
     fn handle_timeout(&mut self, now: Now) {
+        if let Some(pacing) = &mut self.pacing {
+            pacing.handle_timeout(now.monotonic);
+        }
         self.provide(now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        (self.pending() > 0 && self.next < self.end).then_some(self.next_at)
+        let is_due = self.pending() > 0 && self.next < self.end && self.may_send();
+        let pacing = self.pacing.as_ref().and_then(Pacing::poll_timeout);
+        pacing
+            .into_iter()
+            .chain(is_due.then_some(self.next_at))
+            .min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
@@ -195,6 +255,8 @@ mod tests {
                 ..ServerConfig::default()
             },
             rate: Bitrate::kbps(100),
+            quantile: None,
+            start: Instant::ZERO,
         })
         .unwrap();
         assert_eq!(provider.poll_timeout(), None);

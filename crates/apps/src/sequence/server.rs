@@ -206,7 +206,7 @@ impl Server {
 }
 
 /// The name of an Interest, of which nothing else matters here.
-fn name_of(wire: &Bytes) -> Result<Name, DecodeError> {
+pub(super) fn name_of(wire: &Bytes) -> Result<Name, DecodeError> {
     let whole = Reader::new(wire).only("Interest", tlv::INTEREST)?;
     let mut reader = Reader::within(wire, whole.value);
     let missing = DecodeError::new("Name", reader.position(), namecast_packet::Problem::Missing);

@@ -311,7 +311,13 @@ async fn one_flow_serves_receivers_of_every_speed() {
             ..ServerConfig::default()
         };
         let rate = Bitrate::mbps(20);
-        let flow = Provider::new(ProviderConfig { server, rate }).unwrap();
+        let flow = Provider::new(ProviderConfig {
+            server,
+            rate,
+            quantile: None,
+            start: Instant::ZERO,
+        })
+        .unwrap();
         let (flow, _events) = drive(provider.clock(), face, flow).spawn(|| {});
         let mut receivers = Vec::new();
         for (node, window) in [(slow, 1), (fast, 64)] {

@@ -172,8 +172,18 @@ impl Network {
         node: NodeIndex,
         application: impl Application<Event: 'static> + 'static,
     ) -> ApplicationId {
-        let index = self.applications.len();
         let config = FaceConfig::application("application");
+        self.add_application_on(node, config, application)
+    }
+
+    /// Starts an application on a node, on a face like `config`.
+    pub fn add_application_on(
+        &mut self,
+        node: NodeIndex,
+        config: FaceConfig,
+        application: impl Application<Event: 'static> + 'static,
+    ) -> ApplicationId {
+        let index = self.applications.len();
         let attachment = Attachment::Application(short(index));
         let face = self.add_face(node, attachment, (config, None));
         let part = self.add_part(Part::Application(short(index)));

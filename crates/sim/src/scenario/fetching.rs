@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use namecast_apps::sequence::{Fetcher, FetcherConfig, Provider, ProviderConfig, Server};
+use namecast_apps::sequence::{
+    Fetcher, FetcherConfig, Provider, ProviderConfig, Repair, Server, ServerConfig,
+};
+use namecast_forward::FaceConfig;
 use namecast_packet::Name;
-use namecast_units::{Bitrate, Instant, Random};
+use namecast_units::{Instant, Random};
 
 use super::ScenarioError;
 use super::flows::Flow;
@@ -63,9 +66,16 @@ impl<'t> Fetching<'t> {
         let producer = find(self.topology, &named(&flow.producer)).map_err(wrong)?;
         let config = flow.fetcher(number, self.packet, random.next_u64());
         let mut config = config.map_err(wrong)?;
-        self.serve(network, producer, (&config.prefix, flow.provider_rate))?;
+        self.serve(network, producer, (&config.prefix, flow))?;
         adjust(&mut config);
-        let application = network.add_application(consumer, Fetcher::new(config));
+        let face = FaceConfig {
+            // Who chooses among neighbours and the provider knows them by their faces.
+            local_fields: config
+                .ending
+                .is_some_and(|it| it.repair == Repair::FromPeers),
+            ..FaceConfig::application("application")
+        };
+        let application = network.add_application_on(consumer, face, Fetcher::new(config));
         let start = Instant::ZERO + flow.start + flow.start_spread.mul_f64(random.unit());
         network.schedule(start, move |network| {
             network.with_application(application, |fetcher: &mut Fetcher, now| {
@@ -91,22 +101,30 @@ impl<'t> Fetching<'t> {
         &mut self,
         network: &mut Network,
         producer: NodeIndex,
-        (prefix, rate): (&Name, Option<Bitrate>),
+        (prefix, flow): (&Name, &Flow),
     ) -> Result<(), ScenarioError> {
         let served = (producer, prefix.clone());
         if self.served.contains(&served) {
             return Ok(());
         }
-        let server = self.packet.server(prefix.clone());
+        let server = ServerConfig {
+            end: flow.last_number(),
+            ..self.packet.server(prefix.clone())
+        };
         let wrong_size = |error| ScenarioError::new("packet", error);
         let wrong = |error| ScenarioError::new("flows", error);
         let towards = match self.routes {
             Routes::Shortest => routes::towards(self.topology, producer),
             Routes::All => Vec::new(),
         };
-        let added = match rate {
+        let added = match flow.provider_rate {
             Some(rate) => {
-                let provider = Provider::new(ProviderConfig { server, rate });
+                let provider = Provider::new(ProviderConfig {
+                    server,
+                    rate,
+                    quantile: flow.provider_quantile,
+                    start: Instant::ZERO + flow.provider_start,
+                });
                 let provider = provider.map_err(wrong_size)?;
                 network.add_producer(producer, prefix, provider, &towards)
             }

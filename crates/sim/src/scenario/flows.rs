@@ -1,8 +1,8 @@
 //! Who fetches what from whom, and what changes meanwhile.
 
-use core::num::NonZeroU64;
+use core::num::{NonZeroU32, NonZeroU64};
 
-use namecast_apps::sequence::{Delivery, FetcherConfig};
+use namecast_apps::sequence::{Delivery, Ending, FetcherConfig, Repair};
 use namecast_packet::Name;
 use namecast_stream::path::NumberedConfig;
 use namecast_stream::rate::RateControl;
@@ -33,6 +33,44 @@ impl FlowDelivery {
     }
 }
 
+/// How what is missing of a flow that ends is requested.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowRepair {
+    /// Not at all: any packets are of use, until there are enough.
+    Coded,
+    /// From the provider, once the flow has ended.
+    AtEnd,
+    /// From the provider, as soon as it is missing.
+    Inline,
+    /// From neighbours as soon as it is missing and they have it, and from the provider once the flow has ended.
+    FromPeers,
+}
+
+/// Where a flow of any next Data ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct End {
+    /// Packets of the flow.
+    pub packets: NonZeroU64,
+    /// How the rest is requested.
+    pub repair: FlowRepair,
+    /// Packets in a chunk, which neighbours tell each other that they have.
+    #[serde(default = "usual_chunk")]
+    pub chunk: NonZeroU32,
+    /// Rate of content at which it is played.
+    #[serde(default = "usual_playout")]
+    pub playout: Bitrate,
+}
+
+const fn usual_chunk() -> NonZeroU32 {
+    NonZeroU32::new(100).expect("it is not zero")
+}
+
+const fn usual_playout() -> Bitrate {
+    Bitrate::mbps(3)
+}
+
 /// One flow, or `count` of them whose names differ in a number: `{}` in a name stands for it, from 1 on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, SmartDefault)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -58,6 +96,19 @@ pub struct Flow {
     /// Rate at which any next Data are provided at most, of whole frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_rate: Option<Bitrate>,
+    /// When any next Data begin to be provided: before, requests only count.
+    #[serde(
+        with = "namecast_units::duration",
+        skip_serializing_if = "Duration::is_zero"
+    )]
+    pub provider_start: Duration,
+    /// Receiver at whose pace any next Data are provided, as a quantile of the rates that all report: 0, the slowest. Without one, the
+    /// pace is that of who requests most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider_quantile: Option<f64>,
+    /// Where it ends, if any next Data are requested; nowhere without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<End>,
     /// What decides how fast.
     pub controller: Choice<RateControl>,
     /// When it starts.
@@ -87,6 +138,12 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Numbers of the flow, if it has an end and no parity behind it.
+    pub(super) fn last_number(&self) -> Option<u64> {
+        let end = self.end.filter(|end| end.repair != FlowRepair::Coded)?;
+        Some(end.packets.get())
+    }
+
     /// A text of this flow's, for copy `number`.
     pub(super) fn named(text: &str, number: u32) -> String {
         text.replace("{}", &number.to_string())
@@ -113,13 +170,27 @@ impl Flow {
             segment: self.segment.map(NonZeroU64::get),
             max_paths: self.max_paths,
             seed,
+            count: self.last_number(),
             ..NumberedConfig::default()
         };
         let mut config = FetcherConfig::new(prefix, requests);
+        config.server = packet.server(config.prefix.clone());
+        config.ending = self.end.map(|end| Ending {
+            count: end.packets.get(),
+            repair: match end.repair {
+                FlowRepair::Coded => Repair::Coded,
+                FlowRepair::AtEnd => Repair::AtEnd,
+                FlowRepair::Inline => Repair::Inline,
+                FlowRepair::FromPeers => Repair::FromPeers,
+            },
+            chunk_size: end.chunk.get(),
+            playout: end.playout,
+        });
         config.delivery = match self.delivery {
             FlowDelivery::Numbered => Delivery::Numbered,
             FlowDelivery::AnyNext => Delivery::AnyNext,
         };
+        config.reports_as = self.provider_quantile.map(|_| seed.to_be_bytes());
         Ok(config)
     }
 
@@ -134,6 +205,16 @@ impl Flow {
         if self.delivery == FlowDelivery::AnyNext && self.provider_rate.is_none() {
             let problem = "any next Data need one, such as \"3 Mbit/s\"";
             return Err(("provider-rate", problem.to_owned()));
+        }
+        if let Some(quantile) = self.provider_quantile
+            && !(0.0..=1.0).contains(&quantile)
+        {
+            let problem = format!("{quantile} is no quantile: expected 0 to 1");
+            return Err(("provider-quantile", problem));
+        }
+        if self.delivery == FlowDelivery::Numbered && self.end.is_some() {
+            let problem = "only flows with delivery = \"any-next\" end".to_owned();
+            return Err(("end", problem));
         }
         let is_name = |kind: &String| {
             let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.');

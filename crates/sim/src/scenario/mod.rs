@@ -30,7 +30,7 @@ pub use choice::Choice;
 pub use evolution::{Evolution, Path as PathModel};
 
 pub use exchange::{Exchange, Side};
-pub use flows::{Change, Flow, FlowDelivery};
+pub use flows::{Change, End, Flow, FlowDelivery, FlowRepair};
 pub use forwarding::{Routes, Strategy};
 pub use hops::{HopChoice, named_hops};
 pub use measure::{Convergence, Window};

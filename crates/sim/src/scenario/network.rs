@@ -71,6 +71,9 @@ impl PacketSize {
 /// | `rtt`, `added-rtt` | mean Interest-to-Data time of all flows, ms; and what it is above that of an idle path; `rtt-N` that of flow N |
 /// | `queue-delay` | mean wait at the bottleneck, ms |
 /// | `drops` | frames that the bottleneck dropped |
+/// | `window-N`, `spare-N` | of flow N, if any next Data are requested: mean of its window, and of the least requests to spare in 10 ms in which Data came |
+/// | `completion-N`, `stall-N`, `repaired-N`, `from-peers-N`, `served-N` | of flow N, if it [ends](Flow::end): seconds until all had come; seconds that who plays it waits, for the first second and for what comes late; shares of its packets that came as repair, of those from neighbours, and that it gave to neighbours |
+/// | `completion`, `completion-max`, `sent` | of all flows that end: mean and longest time; and frames over the bottleneck for each packet of the first |
 /// | `interests`, `gaps`, `timeouts`, `nacks` | counts over all flows |
 /// | `convergence` | seconds from a change until the first flow's estimate has followed; missing if it never does |
 /// | `segments-N`, `segment-rate-N`, `segment-rate-min-N` | of flow N, if it fetches in [segments](Flow::segment) after the start of `measure`: how many it completed, the mean and least rate of one, Mbit/s of content |
@@ -141,7 +144,7 @@ pub struct NetworkScenario {
     /// Times at which the first flow's estimate is read.
     #[serde(default)]
     pub probes: BTreeMap<String, Probe>,
-    /// Whether curves are kept: `estimate-N`, `rtt-N`, `goodput-N` of each flow, `link-rate-N` and `link-queue-N` of each of `links`.
+    /// Whether curves are kept: `window-N`, `spare-N`, `estimate-N`, `rtt-N`, `goodput-N` of each flow, `link-rate-N` and `link-queue-N` of each of `links`.
     #[serde(default)]
     pub series: bool,
 }

@@ -51,7 +51,7 @@ impl NetworkScenario {
     }
 
     /// Returns suffix, start and end of each window.
-    fn all_windows(&self) -> Vec<(String, Duration, Duration)> {
+    pub(super) fn all_windows(&self) -> Vec<(String, Duration, Duration)> {
         let bounds = |window: &Window| (window.from, window.until.unwrap_or(self.duration));
         let (from, until) = bounds(&self.measure);
         let mut windows = vec![(String::new(), from, until)];

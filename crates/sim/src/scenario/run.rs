@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use namecast_apps::sequence::Fetcher;
+use namecast_apps::sequence::{Fetcher, Sample};
 use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
 use super::fetching::Fetching;
-use super::flows::Flow;
+use super::flows::{Flow, FlowDelivery};
 use super::forwarding::Strategy;
 use super::hops;
 use super::measure::crossing;
@@ -219,6 +219,8 @@ impl<'a> Run<'a> {
         outcome.metrics.extend(observed.metrics());
         self.measure_convergence(&mut outcome);
         self.measure_segments(&mut outcome);
+        self.measure_any_next(&mut outcome);
+        self.measure_ends(&mut outcome);
         if self.scenario.series {
             self.keep_series(&mut outcome);
         }
@@ -268,6 +270,74 @@ impl<'a> Run<'a> {
         outcome.metrics.extend(metrics);
     }
 
+    /// Averages the samples of flows of any next Data.
+    fn measure_any_next(&self, outcome: &mut Outcome) {
+        let copies = (self.scenario.flows.iter())
+            .flat_map(|flow| (0..flow.count).map(move |_| flow.delivery == FlowDelivery::AnyNext));
+        let any_next = copies.enumerate().filter(|(_, is_any_next)| *is_any_next);
+        for (flow, _) in any_next {
+            let samples = self.fetcher(flow).samples();
+            for (suffix, from, until) in self.scenario.all_windows() {
+                let (from, until) = (Instant::ZERO + from, Instant::ZERO + until);
+                let during = || samples.iter().filter(|it| from < it.at && it.at <= until);
+                let windows = during().filter_map(|it| it.window.map(f64::from));
+                let spare = during().filter_map(|it| it.spare.map(f64::from));
+                let number = flow + 1;
+                let metrics = [("window", mean(windows)), ("spare", mean(spare))];
+                let named = |(name, value)| (format!("{name}-{number}{suffix}"), value);
+                outcome.metrics.extend(metrics.map(named));
+            }
+        }
+    }
+
+    /// Reads how flows that end did: of each, how long it took and where it came from; of all, what was sent for each packet.
+    fn measure_ends(&self, outcome: &mut Outcome) {
+        let copies =
+            (self.scenario.flows.iter()).flat_map(|flow| (0..flow.count).map(move |_| flow.end));
+        let mut completions = Vec::new();
+        for (flow, end) in copies.enumerate() {
+            let fetcher = self.fetcher(flow);
+            let (Some(end), Some(ended)) = (end, fetcher.ended()) else {
+                continue;
+            };
+            let packets = end.packets.get() as f64;
+            let completion = ended
+                .completed_after
+                .map_or(f64::NAN, |it| it.as_secs_f64());
+            completions.push(completion);
+            let metrics = [
+                ("completion", completion),
+                ("stall", ended.stalled.as_secs_f64()),
+                ("repaired", ended.repaired as f64 / packets),
+                ("from-peers", ended.from_peers as f64 / packets),
+                ("served", fetcher.figures().served as f64 / packets),
+            ];
+            let named = |(name, value)| (format!("{name}-{}", flow + 1), value);
+            outcome.metrics.extend(metrics.map(named));
+        }
+        let first = self.scenario.flows.iter().find_map(|flow| flow.end);
+        let Some(end) = first else {
+            return;
+        };
+        let Direction { link, from_second } = self.bottleneck;
+        let frames = self
+            .network
+            .direction(link, from_second)
+            .counters()
+            .delivered;
+        let sent = frames as f64 / end.packets.get() as f64;
+        let all = completions.iter().copied();
+        let longest = completions.iter().copied().fold(0.0, f64::max);
+        let has_all = completions.iter().all(|it| it.is_finite());
+        let metrics = [
+            ("sent", sent),
+            ("completion", mean(all)),
+            ("completion-max", if has_all { longest } else { f64::NAN }),
+        ];
+        let named = |(name, value): (&str, f64)| (name.to_owned(), value);
+        outcome.metrics.extend(metrics.map(named));
+    }
+
     /// A flow's estimate over time, in Mbit/s of content.
     fn estimates(&self, flow: usize) -> Vec<(f64, f64)> {
         let samples = self.fetcher(flow).samples();
@@ -291,7 +361,23 @@ impl<'a> Run<'a> {
                 let bits: u64 = ten.iter().map(|sample| sample.content.as_bits()).sum();
                 (seconds(ten[9].at), bits as f64 / span / 1e6)
             });
+            let of_samples = |value: fn(&Sample) -> Option<f64>| -> Vec<(f64, f64)> {
+                let points = samples.iter().map(|it| (seconds(it.at), value(it)));
+                points
+                    .filter_map(|(at, value)| Some((at, value?)))
+                    .collect()
+            };
             let curves = [
+                (
+                    "window",
+                    "requests",
+                    of_samples(|it| it.window.map(f64::from)),
+                ),
+                (
+                    "spare",
+                    "requests",
+                    of_samples(|it| it.spare.map(f64::from)),
+                ),
                 ("estimate", "Mbit/s", self.estimates(flow)),
                 ("rtt", "ms", rtt.collect()),
                 ("goodput", "Mbit/s", goodput.collect()),
@@ -317,6 +403,11 @@ fn pit(scenario: &NetworkScenario) -> forward::PitConfig {
         };
     }
     pit
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), it| (sum + it, count + 1));
+    sum / f64::from(count)
 }
 
 fn seconds(at: Instant) -> f64 {

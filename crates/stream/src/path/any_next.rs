@@ -348,6 +348,37 @@ impl AnyNext {
         self.needed == 0 || last.is_some_and(|last| self.arrived.next() >= last)
     }
 
+    /// Takes Data for `number` that were requested by name elsewhere.
+    ///
+    /// # Errors
+    /// If the number has come before.
+    pub fn handle_repair(
+        &mut self,
+        now: Instant,
+        number: u64,
+    ) -> Result<NumberedAnswer, Unanswered> {
+        match self.arrived.insert(number) {
+            true => Ok(NumberedAnswer::unmeasured(now)),
+            false => Err(Unanswered::Duplicate),
+        }
+    }
+
+    /// Returns the first number from `from` on and before `end` that has not come.
+    pub fn next_missing(&self, from: u64, end: u64) -> Option<u64> {
+        self.arrived.next_missing(from).filter(|it| *it < end)
+    }
+
+    /// Returns one more than the newest number.
+    pub const fn newest(&self) -> u64 {
+        self.arrived.next()
+    }
+
+    /// Returns how many numbers have come, of those that are remembered.
+    pub const fn received(&self) -> u64 {
+        let span = self.arrived.next.saturating_sub(self.config.first);
+        span.saturating_sub(self.arrived.holes)
+    }
+
     /// Returns the numbers before the newest that have not come, of those that are remembered.
     pub fn holes(&self) -> u64 {
         self.arrived.holes()
@@ -423,6 +454,20 @@ impl Arrived {
             self.holes -= 1;
         }
         is_new
+    }
+
+    /// Returns the first number from `from` on that has not come, of those that are remembered.
+    fn next_missing(&self, from: u64) -> Option<u64> {
+        let mut number = from.max(self.base);
+        while let Some(word) = self.words.get(((number - self.base) / Self::BITS) as usize) {
+            let within = (number - self.base) % Self::BITS;
+            let left = (!word >> within).trailing_zeros() as u64;
+            if left < Self::BITS - within {
+                return Some(number + left);
+            }
+            number += Self::BITS - within;
+        }
+        Some(number)
     }
 
     /// Forgets whole words before a number; what is missing in them is no hole any more.

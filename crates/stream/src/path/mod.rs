@@ -19,7 +19,7 @@
 //! the queue of the network stays short.
 //!
 //! [`NumberedPaths`] requests numbered Data in bulk, without urgency: no other module but this one arms timers of
-//! retransmissions. [`AnyNext`] requests whatever comes next of them.
+//! retransmissions. [`AnyNext`] requests whatever comes next of them, and [`RepairWindow`] bounds requests for what is missing then.
 
 mod any_next;
 mod bottleneck;
@@ -33,6 +33,7 @@ mod names;
 mod numbered;
 mod objects;
 mod queue;
+mod repair;
 #[cfg(test)]
 mod tests;
 mod uplink;
@@ -49,6 +50,7 @@ pub use numbered::{
     SegmentProgress, Unanswered,
 };
 pub use objects::{Object, Retry};
+pub use repair::RepairWindow;
 pub use uplink::{Uplink, UplinkConfig, UplinkCounters};
 pub use uplinks::Uplinks;
 pub use want::{

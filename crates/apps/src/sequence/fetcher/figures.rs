@@ -24,6 +24,8 @@ pub struct Figures {
     pub wire: ByteSize,
     /// Data whose number had come before, or was given up long ago.
     pub duplicates: u64,
+    /// Interests of neighbours that were answered.
+    pub served: u64,
     /// Data that carried a congestion mark.
     pub congestion_marks: u64,
     /// Round-trip times measured, of numbers that were requested once.
@@ -182,6 +184,8 @@ pub struct Sample {
     pub window: Option<u32>,
     /// Interests out at its end.
     pub in_flight: u32,
+    /// Requests for any next Data to spare: the least that came with Data in it.
+    pub spare: Option<u16>,
 }
 
 /// Collects [`Sample`]s.
@@ -194,6 +198,7 @@ pub(super) struct Sampler {
     content: ByteSize,
     rtt_sum: Duration,
     rtts: u32,
+    spare: Option<u16>,
     samples: Vec<Sample>,
 }
 
@@ -214,6 +219,7 @@ impl Sampler {
             content: ByteSize::ZERO,
             rtt_sum: Duration::ZERO,
             rtts: 0,
+            spare: None,
             samples: Vec::new(),
         }
     }
@@ -241,6 +247,7 @@ impl Sampler {
                 content: self.content,
                 window: state.window,
                 in_flight: u32::try_from(state.in_flight).unwrap_or(u32::MAX),
+                spare: self.spare.take(),
             });
             (self.content, self.rtt_sum, self.rtts) = (ByteSize::ZERO, Duration::ZERO, 0);
             let has_room = self.samples.len() < self.most;
@@ -248,8 +255,10 @@ impl Sampler {
         }
     }
 
-    pub(super) fn on_data(&mut self, size: ByteSize, rtt: Option<Duration>) {
-        self.content += size;
+    pub(super) fn on_data(&mut self, received: &Received, rtt: Option<Duration>) {
+        self.content += received.size;
+        let spare = received.feedback.spare;
+        self.spare = self.spare.into_iter().chain(spare).min();
         if let Some(rtt) = rtt {
             self.rtt_sum = self.rtt_sum.saturating_add(rtt);
             self.rtts += 1;

@@ -2,6 +2,7 @@
 
 mod config;
 mod figures;
+mod repair;
 mod uplink;
 
 impl Application for Fetcher {
@@ -35,18 +36,22 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_packet::tlv::{self, Fields, Reader};
 use namecast_packet::{
-    Component, Data, DecodeError, Extensions, Interest, InterestTemplate, LpPacket, any_next,
-    lp::NackReason,
+    Component, Data, DecodeError, Extensions, Interest, InterestTemplate, LpPacket, Nonce,
+    any_next, lp::NackReason,
 };
 use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::path::{Feedback, NumberedAnswer, Received, Unanswered};
-use namecast_units::{Bitrate, ByteSize, Instant};
+use namecast_units::{Bitrate, ByteSize, Instant, Random};
 
 pub use config::{Delivery, FetcherConfig};
 pub use figures::{Fetched, Figures, Sample, Segment};
+pub use repair::{Ended, Ending, Repair};
 
-use crate::{Application, Now, Output};
+use super::server::Server;
+use crate::receivers::Reporting;
+use crate::{Application, Now, Output, face};
 use figures::{Sampler, Segments, State};
+use repair::{RepairOutput, Repairs};
 use uplink::{Flow, Uplink};
 
 /// Fetches `/<prefix>/seq=<n>` for consecutive n, as fast as its controller allows.
@@ -62,6 +67,14 @@ pub struct Fetcher {
     flow: Flow,
     verifier: Option<SharedVerifier>,
     uplink: Uplink,
+    /// From the start on, if it reports.
+    reporting: Option<Reporting>,
+    random: Random,
+    /// From the start on, of a flow that ends; and what serves neighbours.
+    repairs: Option<Repairs>,
+    server: Option<Server>,
+    /// Reports, acknowledgements and repair to be sent.
+    frames: VecDeque<Bytes>,
     fetched: VecDeque<Fetched>,
     sampler: Sampler,
     segments: Segments,
@@ -86,6 +99,8 @@ struct Link {
     number: Option<u32>,
     /// The whole frame.
     frame: ByteSize,
+    /// The node's face that it came from, where the node says that.
+    face: Option<u64>,
 }
 
 /// What a Data packet says, as far as a fetcher looks.
@@ -105,6 +120,11 @@ impl Fetcher {
             verifier: None,
             flow: Flow::new(&config),
             uplink: Uplink::new(&config),
+            reporting: None,
+            random: Random::from_seed(config.requests.seed),
+            repairs: None,
+            server: None,
+            frames: VecDeque::new(),
             fetched: VecDeque::new(),
             sampler: Sampler::new(interval, config.max_samples),
             segments: Segments::default(),
@@ -125,19 +145,37 @@ impl Fetcher {
         self.sampler.start(now);
         self.segments.start(now);
         self.uplink.start(now);
+        let flow = &self.config.prefix;
+        let begin = |id| Reporting::new(now, (flow.clone(), id), &mut self.random);
+        self.reporting = self.config.reports_as.map(begin);
+        if let (Some(ending), None) = (self.config.ending, &self.repairs) {
+            self.repairs = Some(Repairs::new(now, self.config.prefix.clone(), ending));
+            let serves = ending.repair == Repair::FromPeers;
+            let server = serves.then(|| Server::new(self.config.server.clone()).ok());
+            self.server = server.flatten();
+        }
+        self.settle(now);
     }
 
     /// Requests nothing more, neither new nor lost. What is out still counts.
     pub fn stop(&mut self, now: Instant) {
         self.sample(now);
+        self.reporting = None;
         self.uplink.stop();
     }
 
     /// Takes a packet from the face: Data, or what the link says about one.
     pub fn handle_packet(&mut self, now: Instant, wire: Bytes) {
         self.sample(now);
+        self.on_frame(now, wire);
+        self.settle(now);
+    }
+
+    fn on_frame(&mut self, now: Instant, wire: Bytes) {
         let frame = ByteSize::of(&wire);
-        if wire.first().copied().map(u32::from) == Some(tlv::DATA) {
+        if wire.first().copied().map(u32::from) == Some(tlv::INTEREST) {
+            self.serve(&wire, None);
+        } else if wire.first().copied().map(u32::from) == Some(tlv::DATA) {
             let link = Link {
                 frame,
                 ..Link::default()
@@ -150,10 +188,18 @@ impl Fetcher {
                 number: (packet.extensions.get(Extensions::ANY_NEXT))
                     .and_then(any_next::decode_number),
                 frame,
+                face: packet.incoming_face,
             };
+            let had = packet.extensions.get(Extensions::CHUNKS_HAD);
+            if let (Some(repairs), Some(had)) = (&mut self.repairs, had) {
+                repairs.on_announcement(now, had);
+            }
             match (packet.nack, packet.fragment) {
                 (Some(reason), Some(interest)) => self.on_nack(now, interest, reason),
-                (None, Some(data)) => self.on_wire(now, data, &link),
+                (None, Some(wire)) => match wire.first().copied().map(u32::from) {
+                    Some(tlv::INTEREST) => self.serve(&wire, packet.pit_token),
+                    _ => self.on_wire(now, wire, &link),
+                },
                 (_, None) => {}
             }
         } else {
@@ -164,17 +210,69 @@ impl Fetcher {
     /// Does what is due. Early and repeated calls do nothing.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.sample(now);
+        if let Some(reporting) = &mut self.reporting {
+            // A flow has no end.
+            let state = (self.figures.data, u64::MAX);
+            let report = reporting.poll_report(now, state, &mut self.random);
+            self.frames.extend(report.map(|it| it.wire().clone()));
+        }
         self.uplink.handle_timeout(now);
+        self.settle(now);
+    }
+
+    /// Requests what is missing, and tells neighbours what is not.
+    fn settle(&mut self, now: Instant) {
+        let (Some(repairs), Some(any_next)) = (&mut self.repairs, self.uplink.any_next()) else {
+            return;
+        };
+        let size = ByteSize::bytes(self.config.server.content_size as u64);
+        repairs.settle(now, any_next, size);
+        let ending = self.config.ending;
+        any_next
+            .set_needed(ending.map_or(u64::MAX, |it| it.count.saturating_sub(any_next.received())));
+        while let Some(output) = repairs.poll_output() {
+            self.frames.push_back(match output {
+                RepairOutput::Frame(frame) => frame,
+                RepairOutput::Request(number, avoid_face) => {
+                    let nonce = Nonce::draw(&mut self.random);
+                    face::request(&self.template.build(number, nonce), avoid_face)
+                }
+            });
+        }
+    }
+
+    /// Answers a neighbour's Interest, if the number has come.
+    fn serve(&mut self, interest: &Bytes, token: Option<Bytes>) {
+        let number = super::server::name_of(interest).ok();
+        let number = number.and_then(|it| super::number_in(&self.config.prefix, it.value()));
+        let (Some(server), Some(number)) = (&mut self.server, number) else {
+            return;
+        };
+        let any_next = self.uplink.any_next();
+        let is_here = any_next.is_some_and(|it| it.next_missing(number, number + 1).is_none());
+        if is_here && let Some(data) = server.data(number) {
+            self.figures.served += 1;
+            self.frames.push_back(face::answer(data, token));
+        }
+    }
+
+    /// What became of a flow that ends.
+    pub fn ended(&self) -> Option<&Ended> {
+        self.repairs.as_ref().map(Repairs::ended)
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, if ever.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.uplink.poll_timeout()
+        let report = self.reporting.as_ref().map(Reporting::next_at);
+        let repairs = self.repairs.as_ref().and_then(Repairs::poll_timeout);
+        let all = [self.uplink.poll_timeout(), report, repairs];
+        all.into_iter().flatten().min()
     }
 
     /// The next packet to send, until `None`.
     pub fn poll_output(&mut self) -> Option<Bytes> {
-        self.uplink.poll_output(&self.template, &self.flow)
+        let frame = self.frames.pop_front();
+        frame.or_else(|| self.uplink.poll_output(&self.template, &self.flow))
     }
 
     /// The next number that came, if the configuration wants them kept.
@@ -233,7 +331,7 @@ impl Fetcher {
         let whole = ByteSize::of(&wire);
         let found = match &self.verifier {
             None => self.read(&wire),
-            Some(verifier) => match Data::decode(wire) {
+            Some(verifier) => match Data::decode(wire.clone()) {
                 Ok(data) if data.verify(&**verifier).is_err() => {
                     self.figures.unverified += 1;
                     return;
@@ -244,9 +342,21 @@ impl Fetcher {
         };
         match found {
             Ok(Some(found)) => self.on_data(now, &found, (whole, link)),
-            Ok(None) => self.figures.unasked += 1,
+            Ok(None) => self.on_other_data(now, wire),
             Err(_) => self.figures.malformed += 1,
         }
+    }
+
+    /// Takes Data that are none of the flow's: the answer to a report, or nothing of use.
+    fn on_other_data(&mut self, now: Instant, wire: Bytes) {
+        let data = Data::decode(wire);
+        let answered = match (&mut self.reporting, data) {
+            (Some(reporting), Ok(data)) if reporting.is_answer(data.name()) => {
+                reporting.on_answer(now, &data).is_ok()
+            }
+            _ => false,
+        };
+        self.figures.unasked += u64::from(!answered);
     }
 
     /// Number and size of a Data packet, whose structure is checked but not kept. `None`: it has another name.
@@ -288,7 +398,25 @@ impl Fetcher {
         };
         let before = self.uplink.progress();
         let numbers = (found.number, link.number);
-        let answer = self.uplink.handle_data(now, numbers, &received);
+        let mut answer = self.uplink.handle_data(now, numbers, &received);
+        if let Some(repairs) = &mut self.repairs {
+            let how = (link.is_marked, link.face);
+            let is_any_next = link.number.is_some();
+            let was_requested = repairs.on_data(now, found.number, how, is_any_next);
+            if let Some(any_next) = self.uplink.any_next()
+                && was_requested
+                && !is_any_next
+            {
+                answer = any_next.handle_repair(now, found.number);
+            }
+        }
+        if let Some(reporting) = &mut self.reporting {
+            let acknowledged = reporting.acknowledge(found.number, &mut self.random);
+            self.frames.extend(acknowledged.map(|it| it.wire().clone()));
+            if answer.is_ok() {
+                reporting.on_content(found.size.as_bytes());
+            }
+        }
         match answer {
             Ok(answer) => {
                 self.figures.on_data(found.size, &answer);
@@ -298,7 +426,7 @@ impl Fetcher {
                     let is_last = self.uplink.progress().index != before.index;
                     self.segments.on_data(now, &received, is_last);
                 }
-                self.sampler.on_data(found.size, answer.rtt);
+                self.sampler.on_data(&received, answer.rtt);
                 self.keep_fetched(now, found, &answer);
             }
             Err(Unanswered::Duplicate) => self.figures.duplicates += 1,
@@ -332,7 +460,9 @@ impl Fetcher {
         let is_ours = number.is_some() || *interest.name() == self.config.prefix;
         let is_congestion = reason == NackReason::Congestion;
         let what = (number, interest.nonce());
-        let is_out = is_ours && self.uplink.handle_nack(now, what, is_congestion);
+        let repairs = self.repairs.as_mut().zip(number);
+        let is_repair = repairs.is_some_and(|(it, number)| it.on_nack(now, number));
+        let is_out = is_ours && (is_repair || self.uplink.handle_nack(now, what, is_congestion));
         self.figures.unasked += u64::from(!is_out);
     }
 }

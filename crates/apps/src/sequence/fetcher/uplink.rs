@@ -114,6 +114,14 @@ impl Uplink {
         Some(packet.encode())
     }
 
+    /// The receiver of any next Data.
+    pub(super) fn any_next(&mut self) -> Option<&mut AnyNext> {
+        match self {
+            Self::Numbered(_) => None,
+            Self::AnyNext(receiver) => Some(receiver),
+        }
+    }
+
     pub(super) fn counters(&self) -> NumberedCounters {
         match self {
             Self::Numbered(paths) => paths.counters(),

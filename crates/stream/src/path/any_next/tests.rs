@@ -204,3 +204,24 @@ fn requests_are_renewed_in_batches() {
         assert_eq!(at_link, renewed);
     }
 }
+
+/// A naive twin: numbers that come in any order, two words and more apart.
+#[test]
+fn missing_numbers_are_found() {
+    let mut random = Random::from_seed(3);
+    let mut arrived = Arrived::new(5);
+    let mut twin = std::collections::BTreeSet::new();
+    for _ in 0..400 {
+        let number = 5 + random.below(300);
+        assert_eq!(arrived.insert(number), twin.insert(number));
+        let from = 5 + random.below(320);
+        let expected = (from..).find(|it| !twin.contains(it));
+        assert_eq!(arrived.next_missing(from), expected);
+    }
+    for number in 5..5 + 192 {
+        arrived.insert(number);
+        twin.insert(number);
+    }
+    let expected = (5..).find(|it| !twin.contains(it));
+    assert_eq!(arrived.next_missing(0), expected, "at the end of a word");
+}

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_apps::live::publisher::{FrameError, Publisher, PublisherConfig, SetupError};
 use namecast_apps::registration::{
-    Claim, GuardEvent, NameGuard, Neighbour, Registrar, RegistrationEvent, RegistrationState,
-    Rival, Wanted,
+    Claim, Credential, GuardEvent, NameGuard, Neighbour, Registrar, RegistrationEvent,
+    RegistrationState, Rival, Wanted,
 };
 use namecast_apps::{Application, Now, Output};
 use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
@@ -97,11 +97,8 @@ impl Publication {
             })
         });
         let wanted = Wanted {
-            prefix: name.clone(),
-            cost: 0,
-            captures: false,
-            announcement: None,
-            ticket,
+            credential: ticket.map_or(Credential::None, Credential::Ticket),
+            ..Wanted::new(name.clone(), 0)
         };
         let mut random = Random::from_seed(seed);
         Ok(Self {

@@ -81,6 +81,12 @@ pub struct Authenticator {
 struct CommandKey {
     certificate: Certificate,
     public_key: PublicKey,
+    commands: Commands,
+}
+
+/// Commands of a key, as long as they could be played again.
+#[derive(Debug)]
+pub(crate) struct Commands {
     /// Commands up to this time are refused. At first it is the start of the node, to the millisecond in which clients tell
     /// times: what was captured before a restart does not work after it.
     floor: Timestamp,
@@ -88,9 +94,23 @@ struct CommandKey {
     seen: BTreeSet<(Timestamp, Bytes)>,
 }
 
-impl CommandKey {
+impl Commands {
+    /// None yet, for a node that started at this time.
+    pub(crate) const fn since(start: Timestamp) -> Self {
+        let before = start.as_micros() - start.as_micros() % 1_000;
+        Self {
+            floor: Timestamp::from_micros(before.saturating_sub(1)),
+            seen: BTreeSet::new(),
+        }
+    }
+
     /// Records a command, so that it is refused from now on.
-    fn remember(&mut self, time: Timestamp, nonce: &Bytes, bound: usize) -> Result<(), Refusal> {
+    pub(crate) fn remember(
+        &mut self,
+        time: Timestamp,
+        nonce: &Bytes,
+        bound: usize,
+    ) -> Result<(), Refusal> {
         if time <= self.floor {
             return Err(Refusal::Old);
         }
@@ -103,6 +123,11 @@ impl CommandKey {
             self.floor = oldest;
         }
         Ok(())
+    }
+
+    /// Returns the time of the newest command.
+    pub(crate) fn newest(&self) -> Timestamp {
+        self.seen.last().map_or(self.floor, |(time, _)| *time)
     }
 }
 
@@ -124,14 +149,11 @@ impl Freshness {
 impl Authenticator {
     /// As the configuration says, for a node that starts now. Keys that cannot be used are left out, and said so.
     pub fn new(config: &ManagementConfig, now: Timestamp) -> Self {
-        let before = now.as_micros() - now.as_micros() % 1_000;
-        let floor = Timestamp::from_micros(before.saturating_sub(1));
         let usable = |certificate: &Certificate| match certificate.public_key() {
             Ok(public_key) => Some(CommandKey {
                 certificate: certificate.clone(),
                 public_key,
-                floor,
-                seen: BTreeSet::new(),
+                commands: Commands::since(now),
             }),
             Err(error) => {
                 tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
@@ -166,7 +188,7 @@ impl Authenticator {
             Some(info) => check_signed_interest(command, info)?,
             None => check_old_form(command.name(), prefix)?,
         };
-        self.check_time(now, freshness.time)?;
+        check_time(now, freshness.time, self.grace)?;
         let nonce = freshness.nonce.ok_or(Refusal::NoNonce)?;
         self.remember(nonce)
     }
@@ -178,9 +200,9 @@ impl Authenticator {
     fn check_key(&mut self, now: Timestamp, command: &Interest) -> Result<(), Refusal> {
         let info = command.signature_info().ok_or(Refusal::Key)?;
         let place = self.find_key(now, command)?;
-        let time = self.check_time(now, info.time)?;
+        let time = check_time(now, info.time, self.grace)?;
         let nonce = info.nonce.as_ref().ok_or(Refusal::NoNonce)?;
-        self.keys[place].remember(time, nonce, self.max_nonces)
+        (self.keys[place].commands).remember(time, nonce, self.max_nonces)
     }
 
     /// Whether one of the configured keys signed a command, whenever that was.
@@ -200,20 +222,6 @@ impl Authenticator {
         Ok(place)
     }
 
-    fn check_time(&self, now: Timestamp, time: Option<Duration>) -> Result<Timestamp, Refusal> {
-        let micros = time.ok_or(Refusal::NoTime)?.as_micros();
-        let time = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
-        let by = time.since(now).max(now.since(time));
-        match by > self.grace {
-            true => Err(Refusal::Clock {
-                by,
-                is_ahead: time > now,
-                grace: self.grace,
-            }),
-            false => Ok(time),
-        }
-    }
-
     fn remember(&mut self, nonce: Bytes) -> Result<(), Refusal> {
         // The nonce may be part of a larger buffer.
         let nonce = Bytes::copy_from_slice(&nonce);
@@ -226,6 +234,25 @@ impl Authenticator {
             self.seen.remove(&oldest);
         }
         Ok(())
+    }
+}
+
+/// Returns the time at which a command was signed, if that is within `grace` of now.
+pub(crate) fn check_time(
+    now: Timestamp,
+    time: Option<Duration>,
+    grace: Duration,
+) -> Result<Timestamp, Refusal> {
+    let micros = time.ok_or(Refusal::NoTime)?.as_micros();
+    let time = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
+    let by = time.since(now).max(now.since(time));
+    match by > grace {
+        true => Err(Refusal::Clock {
+            by,
+            is_ahead: time > now,
+            grace,
+        }),
+        false => Ok(time),
     }
 }
 

@@ -45,7 +45,7 @@ struct Call {
     version: u64,
     /// Whether newcomers wait until somebody says yes.
     knocks: bool,
-    waiting: Vec<Box<namecast_apps::room::Join>>,
+    waiting: Vec<namecast_apps::room::Join>,
     tabs: Vec<Tab>,
     /// The node's end of each tab's transport, and the tab's.
     links: Vec<(FaceId, FaceId)>,
@@ -207,7 +207,7 @@ impl Call {
             has_moved = true;
             match output {
                 Output::Send(frame) => self.node.handle_frame(self.now, self.host_face, frame),
-                Output::Event(HostEvent::Join(join)) if self.knocks => self.waiting.push(join),
+                Output::Event(HostEvent::Join(join)) if self.knocks => self.waiting.push(*join),
                 Output::Event(HostEvent::Join(join)) => self.certify(&join),
             }
         }

@@ -21,6 +21,7 @@ mod config;
 mod deny;
 mod drive;
 mod face_uri;
+mod freshness;
 mod hops;
 mod host;
 mod interface;

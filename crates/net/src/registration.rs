@@ -71,16 +71,6 @@ impl Node {
         start(self, face, Wanted::new(prefix, cost))
     }
 
-    /// Asks as [`register_prefix`](Self::register_prefix) does, to be asked before whoever registered a shorter prefix,
-    /// whatever the costs.
-    pub fn register_capturing(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        let wanted = Wanted {
-            captures: true,
-            ..Wanted::new(prefix, cost)
-        };
-        start(self, face, wanted)
-    }
-
     /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
     pub fn register_and_announce(
         &self,

@@ -10,10 +10,9 @@
 
 use core::fmt;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use namecast_apps::room::{Bulletin, BulletinConfig, Event};
 use namecast_apps::trust::schema::Schema;
 use namecast_apps::trust::{self, Anchor, ChainConfig, Chains, Moment, SharedChains};
 use namecast_forward::FaceId;
@@ -21,14 +20,9 @@ use namecast_packet::tlv::{DATA, Reader};
 use namecast_packet::{Certificate, Data, Interest, Name, PublicKey};
 use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
+use tokio::sync::Notify;
 
-use crate::Clock;
-use crate::application::ApplicationFace;
-use crate::drive::{WeakHandle, drive};
-use crate::key_store;
-use crate::log_limit;
-use crate::management::{Commands, Refusal, check_time};
-use crate::node::Node;
+use crate::freshness::{Commands, Refusal, check_time};
 
 /// A route by right ends this time after it was registered last: a revoked member cannot renew it. Members renew theirs every 10 s.
 pub(crate) const ROUTE_LIFETIME: Duration = Duration::from_secs(30);
@@ -67,10 +61,11 @@ struct Shared {
 }
 
 /// A root, and the rules in force there.
-struct Followed {
-    root: TrustRoot,
-    chains: SharedChains,
-    bulletin: OnceLock<WeakHandle<Bulletin>>,
+pub(crate) struct Followed {
+    pub(crate) root: TrustRoot,
+    pub(crate) chains: SharedChains,
+    /// Notified once the rules can be read.
+    pub(crate) look: Notify,
 }
 
 #[derive(Default)]
@@ -190,7 +185,7 @@ impl Rights {
             Followed {
                 root,
                 chains: SharedChains::new(chains),
-                bulletin: OnceLock::new(),
+                look: Notify::new(),
             }
         };
         Self(Arc::new(Shared {
@@ -265,25 +260,19 @@ impl Rights {
             return;
         };
         let has_rules = followed.chains.with(|it| it.schema_version() > 0);
-        if !has_rules && let Some(bulletin) = followed.bulletin.get().and_then(WeakHandle::upgrade)
-        {
-            bulletin.try_call(|bulletin, now| bulletin.look(now.monotonic));
+        if !has_rules {
+            followed.look.notify_one();
         }
     }
 
-    /// Reads schema and roster of each root through `node`, until it stops.
-    pub(crate) fn follow(&self, node: &Node) {
-        self.lock().started_at = node.clock().wall();
-        for at in 0..self.0.roots.len() {
-            let (rights, host) = (self.clone(), node.clone());
-            node.spawn(async move {
-                let (face, clock) = (host.application_face().await, host.clock());
-                drop(host);
-                if let Ok(face) = face {
-                    rights.0.roots[at].read(clock, face).await;
-                }
-            });
-        }
+    /// Refuses commands from before this start of the node.
+    pub(crate) fn begin(&self, started_at: Timestamp) {
+        self.lock().started_at = started_at;
+    }
+
+    /// Returns the roots, whose rules are to be kept up to date.
+    pub(crate) fn roots(&self) -> &[Followed] {
+        &self.0.roots
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -328,34 +317,6 @@ impl Followed {
             Anchor::Digest(digest) => *digest == key.digest(),
             Anchor::Certificate(anchor) => anchor.public_key().is_ok_and(|it| it == *key),
         }
-    }
-
-    /// Keeps the rules up to date, and logs what is wrong with them.
-    async fn read(&self, clock: Clock, face: ApplicationFace) {
-        let root = &self.root.root;
-        let config = BulletinConfig {
-            wall_at_zero: clock.wall_at_zero(),
-            seed: u64::from_le_bytes(key_store::random()),
-            ..BulletinConfig::new(Some(root.clone()), self.root.anchor.clone())
-        };
-        let bulletin = Bulletin::new(config, self.chains.clone());
-        let (handle, mut events) = drive(clock, face, bulletin).spawn(|| {});
-        // It is set once, as a node starts once.
-        let _ = self.bulletin.set(handle.downgrade());
-        while let Some(event) = events.recv().await {
-            match event {
-                Event::Schema(version) => tracing::info!(%root, version, "schema in force"),
-                Event::Roster(version, _) => tracing::info!(%root, version, "roster in force"),
-                // Its host may be away.
-                Event::Failed(part, why) => tracing::debug!(%root, %part, %why, "not read"),
-                event => {
-                    if let Some(left_out) = log_limit::admit("rules of a root") {
-                        tracing::warn!(%root, "refused: {event:?}{left_out}");
-                    }
-                }
-            }
-        }
-        drop(handle);
     }
 }
 

@@ -5,6 +5,7 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Component, KeyLocator, Nonce, Signer, Validity};
 
 use super::*;
+use crate::key_store;
 
 /// Time of all commands but those that are too old.
 const NOW: u64 = 1_790_000_000_000_000;

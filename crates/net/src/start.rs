@@ -27,7 +27,7 @@ impl Node {
                 events,
                 readvertising.clone(),
             ));
-            node.config().management.rights.follow(node);
+            management::follow_rights(node);
             if let Some(readvertising) = readvertising {
                 node.set_readvertising(Arc::clone(&readvertising) as _);
                 node.spawn(readvertising.run(node.clone()));

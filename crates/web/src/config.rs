@@ -6,14 +6,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
 use namecast_apps::registration::RegistrationConfig;
+use namecast_apps::trust::{ExchangeSecret, SharedChains};
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{Certificate, Name, ParseNameError, Signer, hex_decode};
 use namecast_stream::StreamInfo;
 use namecast_stream::path::Control;
 use namecast_units::{Duration, Timestamp};
 use serde::Deserialize;
-
-use crate::room::Room;
 
 /// Playout targets that the page may choose: below, every hiccup is seen; above, it is no longer live.
 const TARGET_MS: core::ops::RangeInclusive<f64> = 0.0..=10_000.0;
@@ -104,17 +103,18 @@ impl PublicationConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// What is published, by a member of `room` if it is sealed.
-    pub(crate) fn setup(&self, room: Option<&Room>) -> Result<Setup, ConfigError> {
+    /// What is published, by a member of a room if it is sealed.
+    pub(crate) fn setup(&self, member: Option<Membership>) -> Result<Setup, ConfigError> {
+        let member = member.filter(|_| self.sealed.is_some());
         let sealed = self.sealed.as_deref();
         let sealing = sealed.map(|digits| {
             let seed = parse_digits(digits).ok_or(ConfigError::Seed)?;
-            let room = room.ok_or(ConfigError::NoRoom)?;
+            let member = member.clone().ok_or(ConfigError::NoRoom)?;
             Ok::<_, ConfigError>(Sealing {
-                certificate: room.certificate().cloned().ok_or(ConfigError::NoRoom)?,
+                certificate: member.certificate,
                 seed,
                 starts: 0,
-                readers: room.readers().clone(),
+                readers: member.readers,
             })
         });
         let ticket = self.ticket.as_deref();
@@ -124,8 +124,8 @@ impl PublicationConfig {
         let data = data.map(|it| StreamInfo::data(&it.name, it.samples_per_second, it.sample_size));
         Ok(Setup {
             name: parse_root(&self.name)?,
-            secret: match room.filter(|_| self.sealed.is_some()) {
-                Some(room) => room.secret(),
+            secret: match &member {
+                Some(member) => member.secret,
                 None => parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
             },
             streams: self.streams.iter().cloned().chain(data).collect(),
@@ -148,6 +148,16 @@ pub(crate) struct Setup {
     pub(crate) title: Option<String>,
     /// How a member of a room publishes.
     pub(crate) sealing: Option<Sealing>,
+}
+
+/// Membership of a room: what a member signs with, and who else may open what it seals.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(crate) certificate: Certificate,
+    /// Of the member's key.
+    pub(crate) secret: [u8; 32],
+    /// X25519 keys of the readers, and the version of the roster that has them.
+    pub(crate) readers: (BTreeSet<[u8; 32]>, u64),
 }
 
 /// What a member publishes as, and for whom it is sealed.
@@ -255,7 +265,8 @@ impl WatchConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// Returns the watcher's configuration. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges; `room` is the tab's.
+    /// Returns the watcher's configuration. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges; `room`: what the tab's room
+    /// judges by, and opens with.
     ///
     /// # Errors
     /// The first field without sense.
@@ -263,12 +274,12 @@ impl WatchConfig {
         &self,
         wall_at_zero: Timestamp,
         seed: u64,
-        room: Option<&Room>,
+        room: Option<(SharedChains, ExchangeSecret)>,
     ) -> Result<WatcherConfig, ConfigError> {
         let root = parse_root(&self.root)?;
         let room = room.filter(|_| self.in_room);
         let trust = match (&self.key, &self.remembered) {
-            _ if let Some(room) = room => Trust::Schema(room.chains().clone()),
+            _ if let Some((chains, _)) = &room => Trust::Schema(chains.clone()),
             (Some(key), _) => Trust::Pinned(Pin::Digest(parse_digest(key)?)),
             (None, Some(key)) => Trust::Remembered(parse_digest(key)?),
             (None, None) => Trust::FirstUse,
@@ -281,7 +292,7 @@ impl WatchConfig {
             audio_lead: AUDIO_LEAD,
             wall_at_zero,
             trust,
-            reader: room.map(Room::exchange_secret).into_iter().collect(),
+            reader: room.map(|(_, secret)| secret).into_iter().collect(),
             seed,
             asks_since: true,
             data: true,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::config::{LiveFrame, PublicationConfig};
 use crate::outbox::{from_ms, hex};
 use crate::publication::{Publication, PublishError};
+use crate::room::Room;
 use crate::tab::{MAX_PUBLICATIONS, Tab};
 
 /// What a publication counts.
@@ -42,7 +43,7 @@ impl Tab {
             return Err(PublishError::Full);
         }
         let (both, seed) = (self.both(now), self.random.next_u64());
-        let setup = config.setup(self.room.as_ref())?;
+        let setup = config.setup(self.room.as_ref().and_then(Room::membership))?;
         let publication = Publication::start(&mut self.node, both, setup, seed)?;
         let number = self.draw_number();
         self.publications.insert(number, publication);

@@ -20,7 +20,7 @@ use namecast_packet::{Certificate, Data, KeyLocator, Name, hex_decode};
 use namecast_units::{Duration, Instant, Random, Timestamp};
 use serde::Deserialize;
 
-use crate::config::{ConfigError, parse_digest, parse_digits, parse_root};
+use crate::config::{ConfigError, Membership, parse_digest, parse_digits, parse_root};
 use crate::outbox::{RoomState, TabEvent, hex};
 
 /// From one look for schema and roster to the next, until both are here.
@@ -205,24 +205,22 @@ impl Room {
         self.has_schema && self.roster.is_some()
     }
 
-    /// Returns what readers judge by.
-    pub(crate) const fn chains(&self) -> &SharedChains {
-        &self.chains
+    /// Returns what the tab judges streams of the room by, and the secret that opens sealed ones.
+    pub(crate) fn reading(&self) -> (SharedChains, ExchangeSecret) {
+        (self.chains.clone(), self.exchange_secret())
     }
 
-    /// Returns the tab's certificate, once it has joined.
-    pub(crate) const fn certificate(&self) -> Option<&Certificate> {
-        self.certificate.as_ref()
+    /// Returns what the tab publishes as, once it has joined.
+    pub(crate) fn membership(&self) -> Option<Membership> {
+        Some(Membership {
+            certificate: self.certificate.clone()?,
+            secret: self.seed,
+            readers: self.readers.clone(),
+        })
     }
 
-    /// Returns the secret by which the tab reads sealed streams.
-    pub(crate) fn exchange_secret(&self) -> ExchangeSecret {
+    fn exchange_secret(&self) -> ExchangeSecret {
         ExchangeSecret::of_seed(&self.seed)
-    }
-
-    /// Returns the secret of the tab's key.
-    pub(crate) const fn secret(&self) -> [u8; 32] {
-        self.seed
     }
 
     /// Returns the X25519 keys of members who may open what is sealed, and the version of the roster.

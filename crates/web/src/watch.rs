@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::config::{ConfigError, WatchConfig, parse_target, rung_choice};
 use crate::files::{FetchError, Files, FilesFigures};
 use crate::outbox::{Source, TabEvent, hex};
+use crate::room::Room;
 use crate::tab::{Tab, TabCounters};
 use crate::watching::{MAX_WATCHES, TabWatch};
 
@@ -41,7 +42,7 @@ impl Tab {
         }
         let wall_at_zero = self.both(Instant::ZERO).wall;
         let seed = self.random.next_u64();
-        let watcher = config.watcher(wall_at_zero, seed, self.room.as_ref())?;
+        let watcher = config.watcher(wall_at_zero, seed, self.room.as_ref().map(Room::reading))?;
         let control = config.controller.unwrap_or_default();
         let seed = self.random.next_u64();
         let files = Files::new(watcher.root.clone(), wall_at_zero, control, seed);

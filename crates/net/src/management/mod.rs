@@ -40,8 +40,7 @@ use namecast_packet::{
 use namecast_units::Duration;
 use tokio::sync::watch;
 
-pub use authentication::{Authenticator, Refusal};
-pub(crate) use authentication::{Commands, check_time};
+pub use authentication::Authenticator;
 pub(crate) use client::addressee;
 pub use client::{Client, ClientError};
 pub use content_store::{ADMIT, CsInfo, SERVE};
@@ -52,8 +51,10 @@ pub use faces::{
 pub use fib::{FibEntry, NextHopRecord};
 pub(crate) use readvertise::Readvertising;
 pub use rib::{RibEntry, RibRoute};
+pub(crate) use rights::follow as follow_rights;
 pub use status::GeneralStatus;
 
+pub use crate::freshness::Refusal;
 pub use crate::node::{ReadvertisingStatus, StrategyChoice, StrategyCounts};
 
 pub use namecast_apps::management::{

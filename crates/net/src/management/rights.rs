@@ -1,12 +1,65 @@
 //! Registration by right: `rib/register` and `rib/unregister`, signed by a member whose certificates are the ApplicationParameters.
 
 use namecast_apps::management::{CHILD_INHERIT, ControlParameters, ORIGIN_CLIENT};
+use namecast_apps::room::{Bulletin, BulletinConfig, Event};
 use namecast_forward::FaceId;
 use namecast_packet::{Component, Interest, Name};
 
 use super::{MAX_PREFIX_COMPONENTS, Manager, PREFIX_COMPONENTS, Refused};
-use crate::log_limit;
-use crate::rights::{ROUTE_LIFETIME, Showing};
+use crate::application::ApplicationFace;
+use crate::drive::drive;
+use crate::node::Node;
+use crate::rights::{Followed, ROUTE_LIFETIME, Showing};
+use crate::{Clock, key_store, log_limit};
+
+/// Reads schema and roster of each root through `node`, until it stops.
+pub(crate) fn follow(node: &Node) {
+    let rights = node.config().management.rights.clone();
+    rights.begin(node.clock().wall());
+    for at in 0..rights.roots().len() {
+        let (rights, host) = (rights.clone(), node.clone());
+        node.spawn(async move {
+            let (face, clock) = (host.application_face().await, host.clock());
+            drop(host);
+            if let Ok(face) = face {
+                read(&rights.roots()[at], clock, face).await;
+            }
+        });
+    }
+}
+
+/// Keeps the rules of a root up to date, and logs what is wrong with them.
+async fn read(followed: &Followed, clock: Clock, face: ApplicationFace) {
+    let root = &followed.root.root;
+    let config = BulletinConfig {
+        wall_at_zero: clock.wall_at_zero(),
+        seed: u64::from_le_bytes(key_store::random()),
+        ..BulletinConfig::new(Some(root.clone()), followed.root.anchor.clone())
+    };
+    let bulletin = Bulletin::new(config, followed.chains.clone());
+    let (bulletin, mut events) = drive(clock, face, bulletin).spawn(|| {});
+    loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            () = followed.look.notified() => {
+                bulletin.try_call(|bulletin, now| bulletin.look(now.monotonic));
+                continue;
+            }
+        };
+        match event {
+            None => return,
+            Some(Event::Schema(version)) => tracing::info!(%root, version, "schema in force"),
+            Some(Event::Roster(version, _)) => tracing::info!(%root, version, "roster in force"),
+            // Its host may be away.
+            Some(Event::Failed(part, why)) => tracing::debug!(%root, %part, %why, "not read"),
+            Some(event) => {
+                if let Some(left_out) = log_limit::admit("rules of a root") {
+                    tracing::warn!(%root, "refused: {event:?}{left_out}");
+                }
+            }
+        }
+    }
+}
 
 impl Manager {
     /// Returns the prefix that a command is about, if it shows certificates for it and the node knows whom to judge them by.

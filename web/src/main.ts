@@ -12,6 +12,7 @@ import { ownSecret } from "./page/own-key.ts";
 import { diagnostics } from "./page/diagnostics.ts";
 import { StepLog } from "./page/log.ts";
 import { element, setText } from "./page/elements.ts";
+import { keepCertificate, roomOf } from "./page/room.ts";
 import { Share } from "./page/share.ts";
 import { Streams } from "./page/streams.ts";
 import { translatePage } from "./page/translate.ts";
@@ -82,7 +83,11 @@ class Page {
   /** Instruments are written once, in the language of the reader. */
   #translated: Promise<void> = Promise.resolve();
 
+  /** The room that the address leads to. */
+  readonly #room = roomOf(location.hash, browserStore(), randomOctets);
+
   constructor() {
+    this.#player.room = this.#room;
     this.#player.addEventListener("report", (event) => this.#handle((event as CustomEvent<Report>).detail));
     this.#player.addEventListener("statechange", () => this.#showState());
     this.#player.addEventListener("latencychange", () => this.#keepTarget());
@@ -112,6 +117,13 @@ class Page {
 
   /** Plays the stream that the address names, or else the one that the node offers; where it offers none, there is a list. */
   async #begin(): Promise<void> {
+    if (this.#options.name === undefined && this.#room !== undefined) {
+      // The player joins the room; the list has what its members send.
+      this.#player.src = withOption(location.href, "name", this.#room.root);
+      element("streams").hidden = false;
+      this.#streams.start();
+      return;
+    }
     if (this.#options.name === undefined) {
       const node = await (this.#player.early?.node ?? fetchNode(location.href)).catch(() => undefined);
       if (node?.hasName === false) {
@@ -150,6 +162,9 @@ class Page {
       case "title":
         this.#showTitle(report.title);
         break;
+      case "joined":
+        this.#keepMembership(report.certificate);
+        break;
       case "facts":
         if (report.facts.publishing !== undefined) {
           this.#notes.showFailure(report.facts.publishing);
@@ -165,6 +180,14 @@ class Page {
         this.#shown.push(...report.shown);
         this.#shown.splice(0, Math.max(0, this.#shown.length - MAX_SHOWN));
         break;
+    }
+  }
+
+  /** Keeps the certificate, and takes the token from the address, so that a copied address invites nobody. */
+  #keepMembership(certificate: string): void {
+    const hash = this.#room && keepCertificate(this.#room, certificate, browserStore());
+    if (hash !== undefined) {
+      history.replaceState(null, "", hash);
     }
   }
 

@@ -61,6 +61,7 @@ function situation(some: Partial<Omit<Situation, "facts">> & { facts?: Partial<F
 }
 
 const REFUSAL = { signer: "/cam/KEY/1", verdict: "refused: unknown root", since: "2026-05-01" };
+const ROOM = { root: "/calls/fox", state: "ready", why: null, isMember: false } as const;
 const SEGMENTS = { height: 720, failure: null, still: 100, behind: 6.2, hasBegun: true, isOfNode: false };
 const down = (lost: string | null): Partial<Facts> => ({ link: { isUp: false, lost } });
 
@@ -84,6 +85,36 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
     "Not live",
     "Nobody publishes /cam at the moment. Playback starts when somebody does.",
   ],
+  [
+    "a host that has to say yes",
+    situation({ summary: summary({ evidence: STOPPED }), facts: { room: { ...ROOM, state: "undecided" } } }),
+    "room",
+    "Waiting",
+    "You wait in front of /calls/fox: its host has to let you in.",
+  ],
+  [
+    "a room without a host",
+    situation({ summary: summary({ evidence: STOPPED }), facts: { room: { ...ROOM, state: "away" } } }),
+    "room",
+    "Waiting",
+    "Nobody hosts /calls/fox at the moment. You join as soon as its host is back.",
+  ],
+  ["a used link", situation({ facts: { room: { ...ROOM, state: "failed", why: "the link was used" } } }), "room", "Not a member", "You cannot join /calls/fox: the link was used."],
+  [
+    "sealed, for a stranger",
+    situation({ summary: summary({ evidence: STOPPED }), facts: { room: ROOM, sealed: "notareader" } }),
+    "sealed",
+    "Sealed",
+    "/cam is sealed for the members of its room. Ask the host for a link to join.",
+  ],
+  [
+    "sealed, for a former member",
+    situation({ summary: summary({ evidence: STOPPED }), facts: { room: { ...ROOM, isMember: true }, sealed: "notareader" } }),
+    "sealed",
+    "Sealed",
+    "/cam is sealed, and its publisher has no key for you: your membership was revoked, has ended, or is too new. Ask the host.",
+  ],
+  ["sealed and shown", situation({ facts: { room: { ...ROOM, isMember: true }, sealed: "beforejoining" } }), "live", "Live", "Live · 720p"],
   ["live", situation(), "live", "Live", "Live · 720p"],
   ["live, not confirmed", situation({ summary: summary({ liveness: "unconfirmed" }) }), "unconfirmed", "Not confirmed", "The publisher does not confirm that this is live · 720p"],
   ["recorded", situation({ summary: summary({ liveness: "recorded", recordedFrom: NOW }) }), "recorded", "Recorded", `Recorded ${timeOfDay(NOW)} · 720p`],
@@ -228,7 +259,7 @@ describe("the state of a player", () => {
   test("is an error as MediaError has it", () => {
     const codes = TABLE.map(([, given]) => describeState(given)).map(({ kind, error }) => [kind, error] as const);
     const errors = Object.fromEntries(codes.filter(([, error]) => error > 0));
-    expect(errors).toEqual({ unreachable: 2, cut: 2, refused: 3, insecure: 4, unsupported: 4, codec: 4, failed: 4 });
+    expect(errors).toEqual({ unreachable: 2, cut: 2, refused: 3, room: 2, sealed: 3, insecure: 4, unsupported: 4, codec: 4, failed: 4 });
   });
 
   test("offers to forget a key only where that helps", () => {

@@ -19,7 +19,7 @@ use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
-use namecast_net::{Clock, FaceId, Node, NodeError, Registration};
+use namecast_net::{Clock, FaceId, Node, NodeError, Registration, Wanted};
 use namecast_packet::Name;
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_units::{ByteSize, Duration, Timestamp};
@@ -256,7 +256,11 @@ impl Archiving {
     async fn route_own(&self, prefix: Name, cost: u64) -> Result<Option<Registration>, NodeError> {
         let (node, face) = (&self.node, self.serving_face);
         node.add_route(prefix.clone(), face, 0).await?;
-        let register = |upstream| node.register_capturing(upstream, prefix, cost);
+        let wanted = Wanted {
+            captures: true,
+            ..Wanted::new(prefix, cost)
+        };
+        let register = |upstream| node.register(upstream, wanted);
         Ok(self.upstream.map(register))
     }
 

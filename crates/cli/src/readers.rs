@@ -6,7 +6,7 @@ use std::sync::Arc;
 use namecast_apps::trust::Roster;
 use namecast_net::Clock;
 use namecast_packet::Name;
-use namecast_units::{Duration, Timestamp};
+use namecast_units::Duration;
 use tokio::sync::watch;
 
 use crate::rules::Followed;
@@ -52,21 +52,13 @@ impl Readers {
 
     /// Returns readers and version if they are others than before, as certificates end.
     fn renewed(&mut self) -> Option<(BTreeSet<[u8; 32]>, u64)> {
-        let readers = readers(&self.rosters.borrow_and_update(), self.clock.wall());
+        let readers = self.rosters.borrow_and_update().readers(self.clock.wall());
         let version = self.followed.chains.with(|it| it.roster_version());
         let renewed = (readers, version);
         let is_new = renewed != self.current;
         self.current.clone_from(&renewed);
         is_new.then_some(renewed)
     }
-}
-
-/// X25519 keys of the members whose certificates are valid, and not revoked, at `now`.
-fn readers(roster: &Roster, now: Timestamp) -> BTreeSet<[u8; 32]> {
-    let revoked = roster.revoked();
-    let members = roster.members.iter();
-    let valid = members.filter(|it| it.until > now && !revoked.contains_key(&it.key_digest));
-    valid.filter_map(|it| it.exchange_key).collect()
 }
 
 /// Message for those who have no key for `name`; `is_member`: a certificate of a member is installed here.
@@ -81,40 +73,5 @@ pub(crate) fn advice(name: &Name, root: Option<&Name>, is_member: bool) -> Strin
         None => format!(
             "{name} is sealed for the members of a room: members watch it with --schema ROOM --key ANCHOR"
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use namecast_apps::trust::{Member, Revocation};
-
-    use super::*;
-
-    #[test]
-    fn readers_are_members_with_a_valid_certificate_and_a_key() {
-        let at = Timestamp::from_micros;
-        let member = |id: u8, until: u64, exchange_key| Member {
-            certificate: format!("/calls/fox/m{id}/KEY/1/fox/v=1").parse().unwrap(),
-            key_digest: [id; 32],
-            until: at(until),
-            role: "member".to_owned(),
-            exchange_key,
-            label: String::new(),
-        };
-        let roster = Roster {
-            members: vec![
-                member(1, 100, Some([1; 32])),
-                member(2, 50, Some([2; 32])),
-                member(3, 100, None),
-                member(4, 100, Some([4; 32])),
-            ],
-            revocations: vec![Revocation {
-                key_digest: [4; 32],
-                since: at(1),
-                certificate: Name::root(),
-            }],
-        };
-        assert_eq!(readers(&roster, at(49)), [[1; 32], [2; 32]].into());
-        assert_eq!(readers(&roster, at(50)), [[1; 32]].into());
     }
 }

@@ -11,7 +11,7 @@ use namecast_apps::room::{Bulletin, BulletinConfig, Event};
 use namecast_apps::trust::schema::{Limits, Schema};
 use namecast_apps::trust::{Anchor, ChainConfig, Chains, Judgement, Moment, Roster, SharedChains};
 use namecast_command::report::{print_error, printable};
-use namecast_net::{FaceId, Handle, Identity, KeyStore, Node, drive, random};
+use namecast_net::{Credential, FaceId, Handle, Identity, KeyStore, Member, Node, drive, random};
 use namecast_packet::{Certificate, Data, KeyLocator, Name};
 use namecast_units::Duration;
 use tokio::sync::{mpsc, watch};
@@ -249,6 +249,11 @@ pub(crate) fn certified(store: &KeyStore, name: &Name) -> anyhow::Result<Option<
     let mut prefixes = (0..=name.len()).rev().map(|length| name.prefix(length));
     let found = prefixes.find_map(|prefix| store.certified(&prefix).transpose());
     Ok(found.transpose()?)
+}
+
+/// Returns what shows forwarders that the holder of a certified key may register names.
+pub(crate) fn credential(identity: Identity) -> Credential {
+    Credential::Member(Member::new(identity.signer, [&identity.certificate]))
 }
 
 /// The certificate of the key that signed `certificate`: whoever has it installed trusts its issuer.

@@ -9,6 +9,7 @@ use smart_default::SmartDefault;
 use crate::Clock;
 use crate::deny::DenyList;
 use crate::hops::Hops;
+use crate::rights::Rights;
 use crate::tickets::Tickets;
 use crate::web::WebConfig;
 
@@ -175,6 +176,8 @@ pub struct ManagementConfig {
     pub open_modules: Vec<String>,
     /// Names that pages of this node may publish by a link, whoever else may command.
     pub tickets: Tickets,
+    /// Roots whose members may register names, also from other machines.
+    pub rights: Rights,
     /// Routes that commands may make.
     #[default(4_096)]
     pub max_routes: usize,

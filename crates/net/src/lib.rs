@@ -21,6 +21,7 @@ mod config;
 mod deny;
 mod drive;
 mod face_uri;
+mod freshness;
 mod hops;
 mod host;
 mod interface;
@@ -32,6 +33,7 @@ pub mod management;
 mod node;
 mod private;
 mod registration;
+pub mod rights;
 mod start;
 pub mod supervision;
 pub mod tickets;
@@ -64,8 +66,8 @@ pub use transport::{
 };
 
 pub use namecast_apps::registration::{
-    Announcer, Announcing, Claim, GuardEvent, NameGuard, RegistrationConfig, RegistrationState,
-    Rival,
+    Announcer, Announcing, Claim, Credential, GuardEvent, Member, NameGuard, RegistrationConfig,
+    RegistrationState, Rival, Wanted,
 };
 
 pub use namecast_forward::{

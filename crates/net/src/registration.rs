@@ -60,20 +60,15 @@ impl Registration {
 }
 
 impl Node {
+    /// Registers what is wanted with the peer of `face`, for as long as both live.
+    pub fn register(&self, face: FaceId, wanted: Wanted) -> Registration {
+        start(self, face, wanted)
+    }
+
     /// Asks the peer of `face` to send Interests under `prefix` here, and goes on asking: after every reconnection, and
     /// from time to time in case the peer forgot. Of several that ask, those with the lowest `cost` come first.
     pub fn register_prefix(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        start(self, face, wanted(prefix, cost))
-    }
-
-    /// Asks as [`register_prefix`](Self::register_prefix) does, to be asked before whoever registered a shorter prefix,
-    /// whatever the costs.
-    pub fn register_capturing(&self, face: FaceId, prefix: Name, cost: u64) -> Registration {
-        let wanted = Wanted {
-            captures: true,
-            ..wanted(prefix, cost)
-        };
-        start(self, face, wanted)
+        start(self, face, Wanted::new(prefix, cost))
     }
 
     /// The same for the prefix that `announcer` announces, by which nodes that learn routes find the way here.
@@ -87,7 +82,7 @@ impl Node {
         let prefix = announcer.prefix().clone();
         let wanted = Wanted {
             announcement: Some((announcer, when)),
-            ..wanted(prefix, cost)
+            ..Wanted::new(prefix, cost)
         };
         start(self, face, wanted)
     }
@@ -123,17 +118,6 @@ impl Node {
             }
         });
         Ok((handle, events))
-    }
-}
-
-/// Returns a registration for a neighbour that only has to forward Interests here.
-const fn wanted(prefix: Name, cost: u64) -> Wanted {
-    Wanted {
-        prefix,
-        cost,
-        captures: false,
-        announcement: None,
-        ticket: None,
     }
 }
 

@@ -12,8 +12,10 @@ impl Node {
     pub fn start(config: NodeConfig) -> Self {
         let commands = &config.management;
         let prefixes = match commands.enabled {
-            true => management::prefixes(commands.allow_localhop || !commands.tickets.is_empty())
-                .collect(),
+            true => {
+                let has_guests = !commands.tickets.is_empty() || !commands.rights.is_empty();
+                management::prefixes(commands.allow_localhop || has_guests).collect()
+            }
             false => Vec::new(),
         };
         let readvertising = Readvertising::new(commands);
@@ -25,6 +27,7 @@ impl Node {
                 events,
                 readvertising.clone(),
             ));
+            management::follow_rights(node);
             if let Some(readvertising) = readvertising {
                 node.set_readvertising(Arc::clone(&readvertising) as _);
                 node.spawn(readvertising.run(node.clone()));

@@ -201,7 +201,8 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// If the element is malformed or reaches over the end.
     // A call would pass the element, and room for an error, through memory: that takes longer than reading it.
-    #[inline(always)]
+    // The page is to be small, and decodes few packets.
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub fn element(&mut self, field: &'static str) -> Result<Option<Element>, DecodeError> {
         // Nearly all elements have a type of one octet, and a length of one or three; fields of link headers have types of three.
         let (element_type, header, length) = match *self.rest {
@@ -354,7 +355,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// On a malformed element, or a critical one that is unknown or out of place.
     // As for `Reader::element`.
-    #[inline(always)]
+    #[cfg_attr(not(target_family = "wasm"), inline(always))]
     pub fn field(&mut self) -> Result<Option<Element>, DecodeError> {
         while let Some(element) = self.reader.element(self.structure)? {
             let known = self.order[self.passed..]

@@ -9,6 +9,7 @@ use wasm_bindgen::prelude::{JsError, wasm_bindgen};
 
 use crate::config::{LiveFrame, PublicationConfig, WatchConfig};
 use crate::outbox::{face_id, from_ms, seek_to, to_ms};
+use crate::room::RoomConfig;
 use crate::transports::Transport;
 
 /// Returns whether the Data packet `wire` is signed by the key of the SubjectPublicKeyInfo `key`, in DER. For tests: what a
@@ -100,6 +101,20 @@ impl Tab {
     /// Damages frames that carry media until `count` were found out: for tests.
     pub fn corrupt(&mut self, count: u32) {
         self.0.corrupt(count);
+    }
+}
+
+/// The tab's room.
+#[wasm_bindgen]
+impl Tab {
+    /// Enters a room, as JSON describes it: joins it with the link's token, unless the page has kept a certificate. Watches begin once its rules are
+    /// here.
+    ///
+    /// # Errors
+    /// `config` is malformed, or the tab is in a room.
+    pub fn enter(&mut self, config: &str, now: f64) -> Result<(), JsError> {
+        let config = RoomConfig::decode(config)?;
+        Ok(self.0.enter(from_ms(now), &config)?)
     }
 }
 
@@ -235,7 +250,7 @@ impl Tab {
         Ok(self.0.send(from_ms(now), publication, sample)?)
     }
 
-    /// Publishes a frame that `frame` describes, as JSON. Its encoding ended now.
+    /// Publishes a frame that `frame` describes, as JSON. Its encoding ended now. Returns whether encoders are to make a key frame next.
     ///
     /// # Errors
     /// `frame` is malformed, there is no such rung, or the frame cannot be published.
@@ -246,7 +261,7 @@ impl Tab {
         frame: &str,
         payload: Vec<u8>,
         now: f64,
-    ) -> Result<(), JsError> {
+    ) -> Result<bool, JsError> {
         let frame = LiveFrame::decode(frame)?;
         Ok((self.0).publish_frame(from_ms(now), publication, &frame, payload)?)
     }

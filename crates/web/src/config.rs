@@ -1,11 +1,14 @@
 //! What the page says when it starts a tab.
 
 use core::str::FromStr;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
 use namecast_apps::registration::RegistrationConfig;
-use namecast_packet::{Name, ParseNameError};
+use namecast_apps::trust::{ExchangeSecret, SharedChains};
+use namecast_packet::signature::DigestSigner;
+use namecast_packet::{Certificate, Name, ParseNameError, Signer, hex_decode};
 use namecast_stream::StreamInfo;
 use namecast_stream::path::Control;
 use namecast_units::{Duration, Timestamp};
@@ -34,6 +37,9 @@ pub struct WatchConfig {
     /// The digest of the key that the page has remembered since an earlier first use; counts if there is no `key`.
     #[serde(default)]
     pub remembered: Option<String>,
+    /// Whether the rules of the tab's room say who may have signed it, and its key opens what is sealed.
+    #[serde(default)]
+    pub in_room: bool,
     /// Rung to begin with; none: the highest.
     #[serde(default)]
     pub rung: Option<String>,
@@ -55,11 +61,16 @@ pub struct WatchConfig {
 pub struct PublicationConfig {
     /// Name to publish under, as a URI.
     pub name: String,
-    /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again.
+    /// Secret of its Ed25519 key, 64 hexadecimal digits: the page keeps it, so that watchers know the key again. What is sealed is signed with the key
+    /// of the room's member instead.
     pub secret: String,
     /// What shows the node that the name may be registered: its token and the tab's own secret, 64 hexadecimal digits together.
     #[serde(default)]
     pub ticket: Option<String>,
+    /// Random octets, 64 hexadecimal digits: what is published is sealed for the members of the tab's room, as its member. All keys follow from them,
+    /// so they must be drawn anew each time.
+    #[serde(default)]
+    pub sealed: Option<String>,
     /// Title for people, 1 to 200 octets without control characters.
     #[serde(default)]
     pub title: Option<String>,
@@ -92,19 +103,35 @@ impl PublicationConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// What is published.
-    pub(crate) fn setup(&self) -> Result<Setup, ConfigError> {
+    /// What is published, by a member of a room if it is sealed.
+    pub(crate) fn setup(&self, member: Option<Membership>) -> Result<Setup, ConfigError> {
+        let member = member.filter(|_| self.sealed.is_some());
+        let sealed = self.sealed.as_deref();
+        let sealing = sealed.map(|digits| {
+            let seed = parse_digits(digits).ok_or(ConfigError::Seed)?;
+            let member = member.clone().ok_or(ConfigError::NoRoom)?;
+            Ok::<_, ConfigError>(Sealing {
+                certificate: member.certificate,
+                seed,
+                starts: 0,
+                readers: member.readers,
+            })
+        });
         let ticket = self.ticket.as_deref();
-        let ticket = ticket.map(|digits| parse_digits(digits).ok_or(ConfigError::Ticket));
+        let ticket = ticket.map(|digits| parse_digits::<32>(digits).ok_or(ConfigError::Ticket));
         let ticket = ticket.transpose()?;
         let data = self.data.iter();
         let data = data.map(|it| StreamInfo::data(&it.name, it.samples_per_second, it.sample_size));
         Ok(Setup {
             name: parse_root(&self.name)?,
-            secret: parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
+            secret: match &member {
+                Some(member) => member.secret,
+                None => parse_digits(&self.secret).ok_or(ConfigError::Secret)?,
+            },
             streams: self.streams.iter().cloned().chain(data).collect(),
             ticket: ticket.map(|octets| Bytes::copy_from_slice(&octets)),
             title: self.title.clone(),
+            sealing: sealing.transpose()?,
         })
     }
 }
@@ -119,6 +146,39 @@ pub(crate) struct Setup {
     /// What shows the neighbour that the name may be registered.
     pub(crate) ticket: Option<Bytes>,
     pub(crate) title: Option<String>,
+    /// How a member of a room publishes.
+    pub(crate) sealing: Option<Sealing>,
+}
+
+/// Membership of a room: what a member signs with, and who else may open what it seals.
+#[derive(Clone, Debug)]
+pub(crate) struct Membership {
+    pub(crate) certificate: Certificate,
+    /// Of the member's key.
+    pub(crate) secret: [u8; 32],
+    /// X25519 keys of the readers, and the version of the roster that has them.
+    pub(crate) readers: (BTreeSet<[u8; 32]>, u64),
+}
+
+/// What a member publishes as, and for whom it is sealed.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealing {
+    pub(crate) certificate: Certificate,
+    /// From which all keys follow; for each start another one.
+    pub(crate) seed: [u8; 32],
+    pub(crate) starts: u64,
+    /// X25519 keys of the readers, and the version of the roster that has them.
+    pub(crate) readers: (BTreeSet<[u8; 32]>, u64),
+}
+
+impl Sealing {
+    /// Returns the seed of the next start.
+    pub(crate) fn next_seed(&mut self) -> [u8; 32] {
+        self.starts += 1;
+        let drawn = [&self.seed[..], &self.starts.to_be_bytes()].concat();
+        let digest = DigestSigner.sign(&drawn);
+        (*digest).try_into().expect("SHA-256 has 32 octets")
+    }
 }
 
 impl Setup {
@@ -182,6 +242,15 @@ pub enum ConfigError {
     /// A ticket is none.
     #[error("the link has no valid token: open it as it was printed")]
     Ticket,
+    /// The token of a room is none.
+    #[error("the link has no valid token: write all of it, as it was printed")]
+    Token,
+    /// The seed of a sealed stream is none.
+    #[error("a sealed stream takes 64 hexadecimal digits of random octets")]
+    Seed,
+    /// The tab is in no room, or not a member yet.
+    #[error("the tab is no member of a room, which a sealed stream needs")]
+    NoRoom,
     /// The target is no sensible number.
     #[error("a target of {0} ms is not between 0 and 10 000 ms")]
     Target(f64),
@@ -196,17 +265,21 @@ impl WatchConfig {
         Ok(serde_json::from_str(json)?)
     }
 
-    /// Returns the watcher's configuration. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges.
+    /// Returns the watcher's configuration. `wall_at_zero` is the wall clock at time zero; `seed` is of its challenges; `room`: what the tab's room
+    /// judges by, and opens with.
     ///
     /// # Errors
     /// The first field without sense.
-    pub fn watcher(
+    pub(crate) fn watcher(
         &self,
         wall_at_zero: Timestamp,
         seed: u64,
+        room: Option<(SharedChains, ExchangeSecret)>,
     ) -> Result<WatcherConfig, ConfigError> {
         let root = parse_root(&self.root)?;
+        let room = room.filter(|_| self.in_room);
         let trust = match (&self.key, &self.remembered) {
+            _ if let Some((chains, _)) = &room => Trust::Schema(chains.clone()),
             (Some(key), _) => Trust::Pinned(Pin::Digest(parse_digest(key)?)),
             (None, Some(key)) => Trust::Remembered(parse_digest(key)?),
             (None, None) => Trust::FirstUse,
@@ -219,6 +292,7 @@ impl WatchConfig {
             audio_lead: AUDIO_LEAD,
             wall_at_zero,
             trust,
+            reader: room.map(|(_, secret)| secret).into_iter().collect(),
             seed,
             asks_since: true,
             data: true,
@@ -244,29 +318,20 @@ pub(crate) fn parse_target(milliseconds: f64) -> Result<Duration, ConfigError> {
     }
 }
 
-fn parse_root(uri: &str) -> Result<Name, ConfigError> {
+pub(crate) fn parse_root(uri: &str) -> Result<Name, ConfigError> {
     Name::from_str(uri).map_err(|why| ConfigError::Root {
         name: uri.to_owned(),
         why,
     })
 }
 
-fn parse_digest(key: &str) -> Result<[u8; 32], ConfigError> {
+pub(crate) fn parse_digest(key: &str) -> Result<[u8; 32], ConfigError> {
     parse_digits(key).ok_or_else(|| ConfigError::Key(key.to_owned()))
 }
 
-/// The octets of 64 hexadecimal digits.
-fn parse_digits(text: &str) -> Option<[u8; 32]> {
-    let digits = text.as_bytes();
-    if digits.len() != 64 {
-        return None;
-    }
-    let mut octets = [0; 32];
-    for (octet, pair) in octets.iter_mut().zip(digits.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16);
-        *octet = u8::try_from(digit(0)? * 16 + digit(1)?).ok()?;
-    }
-    Some(octets)
+/// The octets of so many hexadecimal digits.
+pub(crate) fn parse_digits<const N: usize>(text: &str) -> Option<[u8; N]> {
+    hex_decode(text)?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -280,7 +345,7 @@ mod tests {
     fn every_field_reaches_the_watcher() {
         let config = WatchConfig::decode(WHOLE)
             .unwrap()
-            .watcher(WALL, 7)
+            .watcher(WALL, 7, None)
             .unwrap();
         assert_eq!(config.root, Name::from_str("/demo").unwrap());
         assert_eq!(config.rung, RungChoice::Label("1M".to_owned()));
@@ -309,7 +374,8 @@ mod tests {
         let trust = |key: &str, remembered: &str| {
             let fields = format!(r#""key":{key},"remembered":{remembered}"#);
             let json = WHOLE.replace(r#""key":null"#, &fields);
-            let config = WatchConfig::decode(&json).and_then(|config| config.watcher(WALL, 7));
+            let config =
+                WatchConfig::decode(&json).and_then(|config| config.watcher(WALL, 7, None));
             config.map(|config| config.trust)
         };
         let quoted = |key: &str| format!("\"{key}\"");
@@ -326,7 +392,7 @@ mod tests {
             let json = WHOLE.replace(from, to);
             assert_ne!(json, WHOLE);
             WatchConfig::decode(&json)
-                .and_then(|config| config.watcher(WALL, 7))
+                .and_then(|config| config.watcher(WALL, 7, None))
                 .unwrap_err()
                 .to_string()
         };

@@ -15,6 +15,7 @@ mod files;
 mod outbox;
 mod publication;
 mod publish;
+mod room;
 mod tab;
 mod transports;
 mod watch;
@@ -24,6 +25,7 @@ pub use config::{ConfigError, DataStream, LiveFrame, PublicationConfig, WatchCon
 pub use files::FetchError;
 pub use outbox::Outbox;
 pub use publication::PublishError;
+pub use room::{RoomConfig, RoomError};
 pub use tab::Tab;
 pub use transports::{FaceError, Transport};
 pub use watch::WatchError;

@@ -8,7 +8,7 @@
 //! | 1 transmit | face u32, the frame |
 //! | 2 frame | watch u32, stream u8 (0 video, 1 audio, 2 data), flags u8 (1 key frame, 2 only to be decoded, 4 old when it was asked for), length of the rung's name u8 and the name, position f64, captured at f64 (ms since 1970, publisher's clock), due at f64 (ms, as all times of a tab), encode, publish, network, reassembly f32 (ms), the encoded frame |
 //! | 3 discontinuity | watch u32, stream u8, 1 if playback is at another time from now on u8 |
-//! | 4 event | JSON, with the number of its `watch` or `publication` |
+//! | 4 event | JSON, with the number of its `watch`, `publication` or `room` |
 //! | 5 fetched | watch u32, number of the object f64, time that it was waited for and time in which its Data flowed f32 (ms), the object |
 
 use namecast_apps::live::watcher::{Event, Frame, Refusal, Seek, Unkept, Verdict};
@@ -137,6 +137,8 @@ impl Outbox {
 pub(crate) enum Source {
     Watch(u32),
     Publication(u32),
+    /// The tab's room, of which there is one.
+    Room(u32),
 }
 
 /// An event and its source.
@@ -173,6 +175,26 @@ impl From<&Verdict> for Memory {
     }
 }
 
+/// How a tab stands in its room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum RoomState {
+    /// It waits to join: nobody serves the room.
+    Away,
+    /// It waits to join: the host may have to say yes.
+    Undecided,
+    /// It waits to join: too many do.
+    Crowded,
+    /// It cannot join.
+    Failed,
+    /// It is a member.
+    Joined,
+    /// It waits for schema and roster.
+    Unserved,
+    /// Schema and roster are in force.
+    Ready,
+}
+
 /// Something rare, as the page reads it.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
@@ -197,6 +219,15 @@ pub(crate) enum TabEvent<'a> {
         state: &'static str,
         why: Option<String>,
     },
+    /// How the tab stands in its room. `why`: the reason of a failure, or the name of the member who has joined; `certificate`: of that member, to be
+    /// kept.
+    Room {
+        state: RoomState,
+        why: Option<String>,
+        certificate: Option<String>,
+    },
+    /// Sealed samples are not opened, for this reason; or they are.
+    Sealed { why: Option<&'static str> },
     /// So much of an object is here, in octets; `share` of all of it.
     Fetching {
         number: u64,

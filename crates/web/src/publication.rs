@@ -1,12 +1,12 @@
 //! What the page publishes under one name.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_apps::live::publisher::{FrameError, Publisher, PublisherConfig, SetupError};
 use namecast_apps::registration::{
-    Claim, GuardEvent, NameGuard, Neighbour, Registrar, RegistrationEvent, RegistrationState,
-    Rival, Wanted,
+    Claim, Credential, GuardEvent, Member, NameGuard, Neighbour, Registrar, RegistrationEvent,
+    RegistrationState, Rival, Wanted,
 };
 use namecast_apps::{Application, Now, Output};
 use namecast_forward::{AddFaceError, AddRouteError, FaceConfig, FaceId, Node};
@@ -15,7 +15,7 @@ use namecast_packet::{Certificate, KeyLocator, Name, Validity};
 use namecast_stream::{ProducerConfig, StreamInfo};
 use namecast_units::{Instant, Random, Timestamp};
 
-use crate::config::{ConfigError, Setup};
+use crate::config::{ConfigError, Sealing, Setup};
 use crate::outbox::TabEvent;
 
 /// Why the page cannot publish.
@@ -48,6 +48,18 @@ impl Setup {
     /// The key that signs, under the name `locator`.
     fn signer(&self, locator: Name) -> Ed25519Signer {
         Ed25519Signer::from_seed(self.secret, KeyLocator::Name(locator))
+    }
+
+    /// What shows the node that the name may be registered.
+    fn credential(&self) -> Credential {
+        match (&self.sealing, &self.ticket) {
+            (Some(Sealing { certificate, .. }), _) => {
+                let signer = Box::new(self.signer(certificate.name().clone()));
+                Credential::Member(Member::new(signer, [certificate.data()]))
+            }
+            (None, Some(ticket)) => Credential::Ticket(ticket.clone()),
+            (None, None) => Credential::None,
+        }
     }
 
     /// SHA-256 of the public key that signs.
@@ -86,8 +98,9 @@ impl Publication {
         setup: Setup,
         seed: u64,
     ) -> Result<Self, PublishError> {
-        let (name, ticket) = (setup.name.clone(), setup.ticket.clone());
-        let (publisher, claim) = publisher(now.wall, &setup)?;
+        let (name, mut setup) = (setup.name.clone(), setup);
+        let credential = setup.credential();
+        let (publisher, claim) = publisher(now.wall, &mut setup)?;
         let publisher_face = node.add_face(FaceConfig::application("publisher"))?;
         node.forwarder.add_route(name.clone(), publisher_face, 0)?;
         let [guard_face, registrar_face] = ["guard", "registration"].map(|label| {
@@ -97,11 +110,8 @@ impl Publication {
             })
         });
         let wanted = Wanted {
-            prefix: name.clone(),
-            cost: 0,
-            captures: false,
-            announcement: None,
-            ticket,
+            credential,
+            ..Wanted::new(name.clone(), 0)
         };
         let mut random = Random::from_seed(seed);
         Ok(Self {
@@ -126,8 +136,17 @@ impl Publication {
         streams: Vec<StreamInfo>,
     ) -> Result<(), SetupError> {
         self.setup.streams = streams;
-        (self.publisher, _) = publisher(now.wall, &self.setup)?;
+        (self.publisher, _) = publisher(now.wall, &mut self.setup)?;
         Ok(())
+    }
+
+    /// Lets the holders of these X25519 keys open what is sealed, by the roster of this version.
+    pub(crate) fn set_readers(&mut self, now: Now, readers: &(BTreeSet<[u8; 32]>, u64)) {
+        if let Some(sealing) = &mut self.setup.sealing {
+            sealing.readers.clone_from(readers);
+            self.publisher.set_readers(now.monotonic, &readers.0);
+            self.publisher.set_roster_version(Some(readers.1));
+        }
     }
 
     /// Tells the neighbour that the name is published no more.
@@ -270,17 +289,27 @@ impl Publication {
     }
 }
 
-/// A publisher with a certificate that its key signs, named by the key's digest, and its claim to the name.
-fn publisher(wall: Timestamp, setup: &Setup) -> Result<(Publisher, Claim), SetupError> {
+/// A publisher and its claim to the name: of a member under its certificate, else under one that its key signs, named by the key's digest.
+fn publisher(wall: Timestamp, setup: &mut Setup) -> Result<(Publisher, Claim), SetupError> {
     let name = &setup.name;
-    let key_id = &setup.key_digest()[..8];
-    let validity = Validity::of_own_key(wall);
-    let version = wall.as_micros() / 1_000;
-    let own = setup.signer(name.clone());
-    let certificate = Certificate::self_signed(name, key_id, version, validity, &own);
-    let locator = KeyLocator::Name(certificate.key_name());
-    let claim = Claim::new(wall, Some(&locator), false);
-    let signer = Box::new(setup.signer(certificate.key_name()));
+    let (certificate, locator) = match &setup.sealing {
+        Some(sealing) => {
+            let certificate = sealing.certificate.clone();
+            let locator = certificate.name().clone();
+            (certificate, locator)
+        }
+        None => {
+            let key_id = &setup.key_digest()[..8];
+            let validity = Validity::of_own_key(wall);
+            let version = wall.as_micros() / 1_000;
+            let own = setup.signer(name.clone());
+            let certificate = Certificate::self_signed(name, key_id, version, validity, &own);
+            let locator = certificate.key_name();
+            (certificate, locator)
+        }
+    };
+    let claim = Claim::new(wall, Some(&KeyLocator::Name(locator.clone())), false);
+    let signer = Box::new(setup.signer(locator));
     let config = PublisherConfig {
         root: name.clone(),
         streams: setup.streams.clone(),
@@ -288,6 +317,11 @@ fn publisher(wall: Timestamp, setup: &Setup) -> Result<(Publisher, Claim), Setup
         shared_since: None,
     };
     let publisher = Publisher::new(config, wall, signer, &certificate)?;
-    let publisher = publisher.with_title(setup.title.clone())?;
+    let mut publisher = publisher.with_title(setup.title.clone())?;
+    if let Some(sealing) = &mut setup.sealing {
+        let (readers, version) = &sealing.readers.clone();
+        publisher = publisher.sealed(sealing.next_seed(), readers)?;
+        publisher.set_roster_version(Some(*version));
+    }
     Ok((publisher, claim))
 }

@@ -146,6 +146,7 @@ fn publication() -> PublicationConfig {
         name: "/room/a".to_owned(),
         secret: "0b".repeat(32),
         ticket: None,
+        sealed: None,
         title: Some("A room".to_owned()),
         streams: vec![],
         data: vec![DataStream {

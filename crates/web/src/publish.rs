@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::config::{LiveFrame, PublicationConfig};
 use crate::outbox::{from_ms, hex};
 use crate::publication::{Publication, PublishError};
+use crate::room::Room;
 use crate::tab::{MAX_PUBLICATIONS, Tab};
 
 /// What a publication counts.
@@ -42,7 +43,8 @@ impl Tab {
             return Err(PublishError::Full);
         }
         let (both, seed) = (self.both(now), self.random.next_u64());
-        let publication = Publication::start(&mut self.node, both, config.setup()?, seed)?;
+        let setup = config.setup(self.room.as_ref().and_then(Room::membership))?;
+        let publication = Publication::start(&mut self.node, both, setup, seed)?;
         let number = self.draw_number();
         self.publications.insert(number, publication);
         self.register(now);
@@ -100,7 +102,7 @@ impl Tab {
         Ok(())
     }
 
-    /// Publishes a frame whose encoding ended now.
+    /// Publishes a frame whose encoding ended now. Returns whether encoders are to make a key frame next: samples are sealed with a new key.
     ///
     /// # Errors
     /// If there is no such rung, the frame needs a key frame that was not published, or it is too large.
@@ -110,7 +112,7 @@ impl Tab {
         number: u32,
         frame: &LiveFrame,
         payload: Vec<u8>,
-    ) -> Result<(), PublishError> {
+    ) -> Result<bool, PublishError> {
         let wall = self.both(now).wall;
         let captured_at = self.both(from_ms(frame.captured_at)).wall.min(wall);
         let encoded = EncodedFrame {
@@ -125,8 +127,9 @@ impl Tab {
         let rung = publisher.rung(&frame.stream, &frame.rung);
         let rung = rung.ok_or(FrameError::NoSuchRung)?;
         publisher.publish_frame(now, wall, rung, encoded)?;
+        let needs_key = publisher.take_key_request();
         self.turn(now);
-        Ok(())
+        Ok(needs_key)
     }
 
     /// Digest of the key that signs, in hexadecimal.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::echo::Echoes;
 use crate::outbox::{Outbox, Source};
 use crate::publication::Publication;
+use crate::room::{Room, RoomConfig, RoomError};
 use crate::transports::{
     self, FaceError, MAX_OUTBOX, MAX_ROUNDS, MAX_TRANSPORTS, Transport, Transports,
 };
@@ -21,8 +22,9 @@ use crate::watching::{MAX_WATCHES, TabWatch};
 
 /// Names that a tab publishes under.
 pub(crate) const MAX_PUBLICATIONS: usize = 4;
-/// A face for each transport, one for the watchers, one for the objects of each watch, and those of each publication.
-const MAX_FACES: usize = MAX_TRANSPORTS + 1 + MAX_WATCHES + Publication::FACES * MAX_PUBLICATIONS;
+/// A face for each transport, one for the watchers, one for the room, one for the objects of each watch, and those of each publication.
+const MAX_FACES: usize =
+    MAX_TRANSPORTS + 1 + 1 + MAX_WATCHES + Publication::FACES * MAX_PUBLICATIONS;
 /// Watchers request nothing twice, and publishers keep what they publish.
 const CONTENT_STORE: ByteSize = ByteSize::ZERO;
 /// Smallest frame that a test's bit flip goes into: what is shorter is no segment of media.
@@ -42,6 +44,8 @@ pub struct Tab {
     watchers_face: FaceId,
     pub(crate) watches: BTreeMap<u32, TabWatch>,
     pub(crate) publications: BTreeMap<u32, Publication>,
+    /// The room that the tab is in.
+    pub(crate) room: Option<Room>,
     /// Number of the next watch or publication.
     next_number: u32,
     pub(crate) transports: Transports,
@@ -97,6 +101,7 @@ impl Tab {
             watchers_face,
             watches: BTreeMap::new(),
             publications: BTreeMap::new(),
+            room: None,
             next_number: 0,
             transports: Transports::default(),
             echoes: Echoes::new(Instant::ZERO, random.next_u64()),
@@ -135,6 +140,25 @@ impl Tab {
         self.had_link = true;
         self.handle_timeout(now);
         Ok(face)
+    }
+
+    /// Enters the room that `config` says. Watches begin once its rules are here.
+    ///
+    /// # Errors
+    /// If `config` makes no sense, or the tab is in a room.
+    pub fn enter(&mut self, now: Instant, config: &RoomConfig) -> Result<(), RoomError> {
+        if self.room.is_some() {
+            return Err(RoomError::Entered);
+        }
+        let (both, seed) = (self.both(now), self.random.next_u64());
+        self.room = Some(Room::enter(&mut self.node, both, config, seed)?);
+        self.handle_timeout(now);
+        Ok(())
+    }
+
+    /// Returns whether watches may request anything: a transport was up, and the room's rules are here if the tab is in one.
+    fn may_watch(&self) -> bool {
+        self.had_link && self.room.as_ref().is_none_or(Room::is_ready)
     }
 
     /// A transport is gone.
@@ -200,7 +224,13 @@ impl Tab {
     pub fn handle_timeout(&mut self, now: Instant) {
         let both = self.both(now);
         self.node.handle_timeout(now);
-        if self.had_link {
+        if self.had_link
+            && let Some(room) = &mut self.room
+        {
+            room.handle_timeout(both);
+        }
+        self.renew_readers(both);
+        if self.may_watch() {
             Application::handle_timeout(&mut self.watchers, both);
             for watch in self.watches.values_mut() {
                 watch.files.handle_timeout(now);
@@ -216,12 +246,14 @@ impl Tab {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let files = self.watches.values().map(|it| it.files.poll_timeout());
         let watching = files.chain([Application::poll_timeout(&self.watchers)]);
-        let watching = watching.filter(|_| self.had_link);
+        let watching = watching.filter(|_| self.may_watch());
+        let room = self.room.as_ref().filter(|_| self.had_link);
         let publications = self.publications.values().map(Publication::poll_timeout);
         [self.node.poll_timeout()]
             .into_iter()
             .chain(watching)
             .chain(publications)
+            .chain([room.and_then(Room::poll_timeout)])
             .flatten()
             .min()
     }
@@ -258,12 +290,40 @@ impl Tab {
                 self.handle_transmit(now, transmit);
             } else if let Some(output) = self.watchers.poll_output() {
                 self.handle_watched(now, output);
-            } else if !self.turn_files(now) && !self.turn_publications(now) {
+            } else if !self.turn_room(now) && !self.turn_files(now) && !self.turn_publications(now)
+            {
                 break;
             }
         }
         for (number, watch) in &mut self.watches {
             watch.files.report(*number, &mut self.outbox);
+        }
+    }
+
+    /// Takes what the room has for the network or for the page.
+    fn turn_room(&mut self, now: Instant) -> bool {
+        let Some(room) = &mut self.room else {
+            return false;
+        };
+        let (face, output) = (room.face(), room.poll_output());
+        match output {
+            None => return false,
+            Some(Output::Send(wire)) => self.node.handle_frame(now, face, wire),
+            Some(Output::Event(event)) => self.outbox.event(Source::Room(0), &event),
+        }
+        let both = self.both(now);
+        self.renew_readers(both);
+        true
+    }
+
+    /// Lets the members of the room open what is published, and nobody else soon.
+    fn renew_readers(&mut self, now: Now) {
+        if let Some(room) = &mut self.room
+            && room.renew_readers(now)
+        {
+            for publication in self.publications.values_mut() {
+                publication.set_readers(now, room.readers());
+            }
         }
     }
 
@@ -292,6 +352,12 @@ impl Tab {
         let both = self.both(now);
         if face == self.watchers_face {
             self.watchers.handle_frame(both, frame);
+        } else if let Some(room) = self.room.as_mut().filter(|it| it.face() == face) {
+            let was_ready = room.is_ready();
+            room.handle_frame(both, frame);
+            if room.is_ready() && !was_ready {
+                Application::handle_timeout(&mut self.watchers, both);
+            }
         } else if let Some(watch) = self.watches.values_mut().find(|it| it.files_face == face) {
             watch.files.handle_frame(now, frame);
         } else if let Some(of) = self.publications.values_mut().find(|it| it.has_face(face)) {

@@ -64,6 +64,7 @@ const TRANSPORT: Transport<'_> = Transport {
 
 fn config() -> WatchConfig {
     WatchConfig {
+        in_room: false,
         root: "/demo".to_owned(),
         key: None,
         remembered: None,

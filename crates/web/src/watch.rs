@@ -4,6 +4,7 @@ use namecast_apps::Output;
 use namecast_apps::live::watcher::{
     Event, Liveness, Seek, Signer, Verdict, Watch, WatchId, Watched,
 };
+use namecast_apps::sealed::Unopened;
 use namecast_forward::FaceConfig;
 use namecast_stream::StreamKind;
 use namecast_stream::path::Weight;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::config::{ConfigError, WatchConfig, parse_target, rung_choice};
 use crate::files::{FetchError, Files, FilesFigures};
 use crate::outbox::{Source, TabEvent, hex};
+use crate::room::Room;
 use crate::tab::{Tab, TabCounters};
 use crate::watching::{MAX_WATCHES, TabWatch};
 
@@ -39,7 +41,8 @@ impl Tab {
             return Err(WatchError::Full);
         }
         let wall_at_zero = self.both(Instant::ZERO).wall;
-        let watcher = config.watcher(wall_at_zero, self.random.next_u64())?;
+        let seed = self.random.next_u64();
+        let watcher = config.watcher(wall_at_zero, seed, self.room.as_ref().map(Room::reading))?;
         let control = config.controller.unwrap_or_default();
         let seed = self.random.next_u64();
         let files = Files::new(watcher.root.clone(), wall_at_zero, control, seed);
@@ -263,6 +266,12 @@ impl Tab {
             // Playlists say when segments were made: the catalogue of a package has no samples by which its publisher could confirm that.
             Watched::Event(Event::Liveness(Liveness::Unconfirmed)) if files.is_package() => {}
             Watched::Event(event) => {
+                if let Event::Unopened(why) = &event {
+                    let why = Some(reason_of(why));
+                    outbox.event(source, &TabEvent::Sealed { why });
+                } else if matches!(event, Event::Opened) {
+                    outbox.event(source, &TabEvent::Sealed { why: None });
+                }
                 if !event.is_detail() {
                     let text = event.to_string();
                     outbox.event(source, &TabEvent::Step { text });
@@ -273,6 +282,16 @@ impl Tab {
             }
             Watched::Frame(_) | Watched::Discontinuity { .. } => {}
         }
+    }
+}
+
+/// Returns the reason's name for the page.
+const fn reason_of(why: &Unopened) -> &'static str {
+    match why {
+        Unopened::NotAReader => "notareader",
+        Unopened::BeforeJoining => "beforejoining",
+        Unopened::MissingBox(_) => "boxmissing",
+        Unopened::Damaged => "damaged",
     }
 }
 

@@ -14,6 +14,7 @@ const texts: Texts = {
   Joining: "Beginnt",
   Live: "Live",
   "No answer": "Keine Antwort",
+  "Not a member": "Kein Mitglied",
   "Not confirmed": "Nicht bestätigt",
   "Not live": "Nicht live",
   Offline: "Offline",
@@ -22,11 +23,26 @@ const texts: Texts = {
   Reconnecting: "Verbindet neu",
   Recorded: "Aufzeichnung",
   Refused: "Abgelehnt",
+  Sealed: "Versiegelt",
   Seeking: "Springt",
   Segments: "Segmente",
   "Sound only": "Nur Ton",
   "Too slow": "Zu langsam",
   Waiting: "Wartet",
+  "Nobody hosts {root} at the moment. You join as soon as its host is back.": "{root} hat gerade keinen Gastgeber. Sie treten bei, sobald er zurück ist.",
+  "You wait in front of {root}: its host has to let you in.": "Sie warten vor {root}: Der Gastgeber muss Sie einlassen.",
+  "Many people are joining {root}. You are next in a moment.": "Viele treten {root} gerade bei. Sie sind gleich an der Reihe.",
+  "The rules of {root} are missing: its host is away. Playback starts when the host is back.":
+    "Die Regeln von {root} fehlen: Der Gastgeber ist fort. Die Wiedergabe beginnt, sobald er zurück ist.",
+  "You cannot join {root}: {cause}.": "Sie können {root} nicht beitreten: {cause}.",
+  "{name} was sealed before you joined. Playback starts with what is published from now on.":
+    "{name} wurde versiegelt, bevor Sie beitraten. Die Wiedergabe beginnt mit dem, was von jetzt an gesendet wird.",
+  "The key of {name} is missing. Playback starts when it arrives.": "Der Schlüssel von {name} fehlt. Die Wiedergabe beginnt, sobald er eintrifft.",
+  "{name} is sealed with a key that does not fit: somebody changed it on its way.": "{name} ist mit einem Schlüssel versiegelt, der nicht passt: Jemand hat es unterwegs verändert.",
+  "{name} is sealed, and its publisher has no key for you: your membership was revoked, has ended, or is too new. Ask the host.":
+    "{name} ist versiegelt, und der Sender hat keinen Schlüssel für Sie: Ihre Mitgliedschaft wurde widerrufen, ist abgelaufen oder zu neu. Fragen Sie den Gastgeber.",
+  "{name} is sealed for the members of its room. Ask the host for a link to join.":
+    "{name} ist für die Mitglieder seines Raums versiegelt. Bitten Sie den Gastgeber um einen Link zum Beitreten.",
   "Browsers decode video only on secure pages, and this one came by plain http. Open it by https, which a node has with --listen, or on the node's own machine.":
     "Browser dekodieren Video nur auf sicheren Seiten, und diese kam über http. Öffnen Sie sie über https, das ein Knoten mit --listen hat, oder auf dem Rechner des Knotens.",
   "Browsers decode video only on secure pages, and this one came by plain http. Open {address} instead.":

@@ -1,6 +1,7 @@
 import { element, setText } from "../page/elements.ts";
 import { showNotice } from "./notices.ts";
 import { ownSecret } from "../page/own-key.ts";
+import { hashOf, keepCertificate, roomOf } from "../page/room.ts";
 import { translatePage } from "../page/translate.ts";
 import { Theme } from "../page/theme.ts";
 import { bitrate as rateText } from "../player/format.ts";
@@ -8,6 +9,7 @@ import { browserStore } from "../player/known-keys.ts";
 import type { LiveChange, LiveFigures, LiveReport, LiveStart } from "../shared/live.ts";
 import { sharedAddress } from "../page/share.ts";
 import { fetchNode, fetchViewers } from "../shared/node.ts";
+import { waitingText } from "../shared/room.ts";
 import { capture, farewell, missing, rateOf, type Wanted } from "./capture.ts";
 import { claim } from "./claim.ts";
 import { pictures, sound, type Frames } from "./frames.ts";
@@ -18,6 +20,8 @@ import { t } from "../shared/language.ts";
 
 /** Name to go live as where the address has none. */
 const DEFAULT_NAME = "/live";
+
+const randomOctets = (): Uint8Array => crypto.getRandomValues(new Uint8Array(32));
 /** Bits a second that go out though nobody watches: answers about what there is. */
 const UNWATCHED = 20_000;
 
@@ -41,7 +45,10 @@ declare global {
 type State = "not live" | "starting" | "live" | "connecting";
 
 class Live {
-  readonly #name = new URLSearchParams(location.search).get("name") || DEFAULT_NAME;
+  /** The room that the address leads to. */
+  readonly #room = roomOf(location.hash, browserStore(), randomOctets);
+  /** Name to go live as; in a room its root, until the host has given a name. */
+  #name = this.#room?.root ?? (new URLSearchParams(location.search).get("name") || DEFAULT_NAME);
   #stream: MediaStream | undefined;
   /** Its pictures. Requested at once, or nobody would see the one picture of a screen on which nothing moves. */
   #pictures: Frames<VideoFrame> | undefined;
@@ -54,6 +61,8 @@ class Live {
   #countedAt = -Infinity;
   #state: State = "not live";
   #link = "";
+  /** Certificate of this tab in its room, once it has joined. */
+  #membership: { certificate?: string } = {};
   /** What is captured now. */
   #captured: Wanted | undefined;
   /** A change of what is captured, which the next waits for. */
@@ -189,7 +198,7 @@ class Live {
       this.#fail(t("Another tab of this browser is live as {name}. End it there, or go on there.", { name: this.#name }));
       return;
     }
-    const secret = ownSecret(this.#name, browserStore(), () => crypto.getRandomValues(new Uint8Array(32)));
+    const secret = ownSecret(this.#name, browserStore(), randomOctets);
     const ticket = await ticketOf(location.hash, secret);
     const [microphone] = this.#tracks("sound");
     const heard = microphone && (await sound(microphone));
@@ -207,6 +216,7 @@ class Live {
       name: this.#name,
       secret,
       ...(ticket === undefined ? {} : { ticket }),
+      ...(this.#room === undefined ? {} : { room: { ...this.#room, ...this.#membership } }),
       ...(title === "" ? {} : { title }),
       base: location.href,
       ...(picture === undefined || shown === undefined ? {} : { video: { frames: shown.source, rate: rateOf(picture) } }),
@@ -238,6 +248,12 @@ class Live {
         this.#enter(report.live ? "live" : "connecting");
         notice(report.live ? "" : report.text);
         break;
+      case "joined":
+        this.#join(report.name, report.certificate);
+        break;
+      case "room":
+        notice(waitingText(report.root, report.state, t));
+        break;
       case "failed":
         this.#fail(report.text);
         break;
@@ -246,6 +262,17 @@ class Live {
         showFigures(report.figures, this.#viewers);
         void this.#count();
         showNotice("transport", report.figures.isNarrow ? narrow(report.figures) : "");
+    }
+  }
+
+  /** Goes by the name that the host gave, and keeps the certificate. The token is needed no more. */
+  #join(name: string, certificate: string): void {
+    this.#name = name;
+    element("name").textContent = name;
+    this.#membership = { certificate };
+    const hash = this.#room && keepCertificate(this.#room, certificate, browserStore());
+    if (hash !== undefined) {
+      history.replaceState(null, "", hash);
     }
   }
 
@@ -323,8 +350,9 @@ class Live {
 
   async #share(digest: string): Promise<void> {
     const address = await sharedAddress(location.href, () => fetchNode(location.href));
-    // Names are written as they are: a slash needs no escape in a query.
-    const query = `?name=${encodeURIComponent(this.#name).replaceAll("%2F", "/")}&key=${digest}`;
+    // Names are written as they are: a slash needs no escape in a query. Members of a room know its anchor's key.
+    const name = encodeURIComponent(this.#name).replaceAll("%2F", "/");
+    const query = this.#room === undefined ? `?name=${name}&key=${digest}` : `?name=${name}${hashOf(this.#room)}`;
     this.#link = new URL(query, address ?? new URL("./", location.href)).href;
     element<HTMLInputElement>("link").value = this.#link;
     element("share").hidden = false;

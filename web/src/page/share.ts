@@ -1,7 +1,9 @@
 import { timeOfDay } from "../player/format.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import type { Position, Summary } from "../shared/summary.ts";
+import { isInRoom } from "../shared/room.ts";
 import { element, setText } from "./elements.ts";
+import { hashOf, parseRoom } from "./room.ts";
 import { t } from "../shared/language.ts";
 
 /** Without an archive the publisher alone keeps some seconds: they are gone when somebody follows a link. In milliseconds. */
@@ -73,7 +75,7 @@ export class Share {
   #write(): void {
     const { name, digest, title } = this.#shared as Shared;
     const address = this.#address ?? location.href;
-    this.#link.value = shareLink(address, name, digest, this.#isAtTime.checked ? this.#time : null);
+    this.#link.value = shareLink(address, name, digest, this.#isAtTime.checked ? this.#time : null, location.hash);
     this.#code.value = embedCode(address, this.#link.value, title);
   }
 
@@ -108,12 +110,15 @@ export async function sharedAddress(address: string, node: () => Promise<Pick<No
 
 /**
  * Address that shows the stream `name`, signed by the key of this digest if there is one, on the page at `address`, from a time of
- * capture on (milliseconds since 1970) or live.
+ * capture on (milliseconds since 1970) or live. A stream of the room that `hash` leads to gets the room's anchor instead, and no token.
  */
-export function shareLink(address: string, name: string, digest?: string, at: number | null = null): string {
+export function shareLink(address: string, name: string, digest?: string, at: number | null = null, hash = ""): string {
   const link = new URL("/", address);
   link.searchParams.set("name", name);
-  if (digest !== undefined) {
+  const room = parseRoom(hash);
+  if (room !== undefined && isInRoom(name, room)) {
+    link.hash = hashOf(room);
+  } else if (digest !== undefined) {
     link.searchParams.set("key", digest);
   }
   if (at !== null) {

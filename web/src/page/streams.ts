@@ -97,7 +97,7 @@ function makeTile({ name, key }: Listed): HTMLLIElement {
   item.hidden = true;
   item.innerHTML = `<a><span class="thumbnail"><img alt="" hidden /></span><b class="title" dir="auto"></b><span class="viewers faint"></span></a>`;
   const link = item.querySelector("a") as HTMLAnchorElement;
-  link.href = shareLink(location.href, name, key);
+  link.href = shareLink(location.href, name, key, null, location.hash);
   link.title = name;
   return item;
 }

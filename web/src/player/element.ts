@@ -1,5 +1,6 @@
 import type { Command, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
+import type { RoomConfig } from "../shared/room.ts";
 import { preferred, speak } from "../shared/language.ts";
 import type { NodeInfo } from "../shared/node.ts";
 import type { Summary } from "../shared/summary.ts";
@@ -40,6 +41,8 @@ export class NamecastPlayer extends Base {
 
   /** A worker that runs already, its core and a description of the node that were requested already: for the first `play`. */
   early: { worker: Worker; core: Promise<WebAssembly.Module>; node: Promise<NodeInfo> } | undefined;
+  /** The room whose sealed streams this player may open: set before `src`. */
+  room: RoomConfig | undefined;
   /** When the picture was wished for, in milliseconds since 1970. */
   openedAt = performance.timeOrigin + performance.now();
 
@@ -555,6 +558,7 @@ export class NamecastPlayer extends Base {
       options: this.#options,
       known: this.#knownKeys.all(),
       publishes: undefined,
+      room: this.room,
       base: base.href,
       origin: location.origin,
       openedAt: this.openedAt,

@@ -1,4 +1,5 @@
 import type { Evidence, Facts, SignerRefusal } from "../shared/facts.ts";
+import { waitingText } from "../shared/room.ts";
 import type { Summary } from "../shared/summary.ts";
 import { t } from "../shared/language.ts";
 import { bitrate, duration, timeOfDay } from "./format.ts";
@@ -36,6 +37,8 @@ export type StateKind =
   | "hidden"
   | "paused"
   | "refused"
+  | "room"
+  | "sealed"
   | "insecure"
   | "unsupported"
   | "codec"
@@ -128,6 +131,9 @@ function blocked({ lack, facts, name, segments }: Situation): PlayerState | unde
   if (facts.refusal !== null) {
     const action = facts.refusal.why === "changed" ? "forget" : null;
     return make("refused", "Refused", "bad", refusalSentence(name, facts.refusal), { error: 3, action });
+  }
+  if (facts.room?.state === "failed") {
+    return make("room", "Not a member", "bad", t("You cannot join {root}: {cause}.", { root: facts.room.root, cause: facts.room.why ?? "" }), { error: 2 });
   }
   if (facts.failure !== null) {
     return make("failed", "Failed", "bad", t("The player failed: {cause}. Reload the page to try again.", { cause: facts.failure }), { error: 4 });
@@ -261,6 +267,13 @@ function waiting(situation: Situation): PlayerState {
   if (summaryAge > SILENT_WORKER) {
     return make("busy", "Busy", "bad", t("This device is too busy: the player gets no processor time. Close other programs."));
   }
+  const sentence = facts.room === null ? "" : waitingText(facts.room.root, facts.room.state, t);
+  if (sentence !== "") {
+    return make("room", "Waiting", "wait", sentence);
+  }
+  if (facts.sealed !== null) {
+    return make("sealed", "Sealed", "bad", sealedSentence(name, facts), { error: 3 });
+  }
   const { evidence, signer } = summary;
   const [isArriving, isRefused] = [isRecent(evidence.arrived), evidence.refused > 0];
   if (evidence.settled < STILL) {
@@ -287,6 +300,22 @@ function waiting(situation: Situation): PlayerState {
     return make("gone", "Offline", "wait", t("The publisher of {name} is offline. Playback resumes when it returns.", { name }));
   }
   return make("interrupted", "Waiting", "wait", t("The publisher of {name} answers, but sends no new picture.", { name }));
+}
+
+/** Why nothing of a sealed stream is shown. */
+function sealedSentence(name: string, { room, sealed }: Facts): string {
+  switch (sealed) {
+    case "beforejoining":
+      return t("{name} was sealed before you joined. Playback starts with what is published from now on.", { name });
+    case "boxmissing":
+      return t("The key of {name} is missing. Playback starts when it arrives.", { name });
+    case "damaged":
+      return t("{name} is sealed with a key that does not fit: somebody changed it on its way.", { name });
+    default:
+      return room?.isMember === true
+        ? t("{name} is sealed, and its publisher has no key for you: your membership was revoked, has ended, or is too new. Ask the host.", { name })
+        : t("{name} is sealed for the members of its room. Ask the host for a link to join.", { name });
+  }
 }
 
 function disconnected({ facts, host, foreignPage, name }: Situation): PlayerState {

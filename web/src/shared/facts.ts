@@ -1,3 +1,8 @@
+import type { RoomFact } from "./room.ts";
+
+/** Why a sealed sample is not opened: the publisher has no key for this reader, it was sealed before, its box is missing, or it was changed. */
+export type SealedWhy = "notareader" | "beforejoining" | "boxmissing" | "damaged";
+
 /** Why a stream is not shown although it is signed. */
 export interface SignerRefusal {
   /**
@@ -32,6 +37,10 @@ export interface Facts {
   /** What ended the worker. */
   failure: string | null;
   missed: MissedTime | null;
+  /** How the tab stands in its room; null: it is in none. */
+  room: RoomFact | null;
+  /** Why sealed samples are not opened; null: they are, or none are sealed. */
+  sealed: SealedWhy | null;
   /** Why this page's own stream is not published; null: it is, or nobody wants it. */
   publishing: string | null;
 }
@@ -44,6 +53,8 @@ export const NO_FACTS: Facts = {
   audioCodec: null,
   failure: null,
   missed: null,
+  room: null,
+  sealed: null,
   publishing: null,
 };
 

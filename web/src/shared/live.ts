@@ -1,3 +1,5 @@
+import type { RoomConfig, RoomState } from "./room.ts";
+
 /** What a page that goes live tells its worker. */
 export interface LiveStart {
   name: string;
@@ -5,6 +7,8 @@ export interface LiveStart {
   secret: string;
   /** Token of the link and this tab's own secret, 64 hexadecimal digits together; absent: the link had none. */
   ticket?: string;
+  /** The room whose members alone can open what is sent, under the member's name in place of `name`; absent: none. */
+  room?: RoomConfig;
   /** Title for people; absent: none. */
   title?: string;
   /** Address of the page: what is relative is relative to it. */
@@ -32,6 +36,10 @@ export type Captured<T> = ReadableStream<T> | MessagePort;
 export type LiveReport =
   /** The stream is described and signed: this is the digest of its key, which the link to watch carries. */
   | { type: "key"; digest: string }
+  /** This tab is a member of the room under this name, by a certificate to be kept. */
+  | { type: "joined"; name: string; certificate: string }
+  /** How this tab stands in its room. */
+  | { type: "room"; root: string; state: RoomState }
   /** The node sends here who wants to watch, or for the moment does not. */
   | { type: "connection"; live: boolean; text: string }
   /** It is over, for a reason that a person must know. */

@@ -2,6 +2,7 @@ import type { Facts } from "./facts.ts";
 import type { KnownKey, KnownKeys } from "./known-keys.ts";
 import type { FetchReport, PackageInfo } from "./package.ts";
 import type { NodeInfo } from "./node.ts";
+import type { RoomConfig } from "./room.ts";
 import type { Summary, Transport } from "./summary.ts";
 
 /** What the page may choose; all of it may come from the address. */
@@ -49,6 +50,8 @@ export type Command =
       known: KnownKeys;
       /** What this page publishes; undefined: nothing. */
       publishes: Publishes | undefined;
+      /** The room that the page is in; undefined: none. */
+      room: RoomConfig | undefined;
       /** Address of the node's web server. */
       base: string;
       /** Where the page itself is from. */
@@ -108,6 +111,8 @@ export type Report =
   | { type: "facts"; facts: Partial<Facts> }
   /** The key of the stream `name` was met for the first time, and has signed what plays. */
   | { type: "remember"; name: string; key: KnownKey }
+  /** The page is a member of its room by this certificate, to be kept. */
+  | { type: "joined"; certificate: string }
   /** The stream that plays. */
   | { type: "name"; name: string }
   /** Its title; null: it has none. */

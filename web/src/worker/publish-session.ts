@@ -1,5 +1,6 @@
 import type { Captured, LiveChange, LiveReport, LiveStart } from "../shared/live.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
+import type { RoomConfig, RoomEvent } from "../shared/room.ts";
 import { streamOf } from "./captured.ts";
 import { message, type Link } from "./link.ts";
 import { Links } from "./links.ts";
@@ -32,6 +33,10 @@ export class LiveSession {
   readonly #links: Links;
   readonly #tab: Tab;
   readonly #pump: Pump;
+  /** What is published; empty: the host of the room has not said it yet. */
+  #name: string;
+  /** Who waits to be a member of the room. */
+  #entering: { resolve(): void; reject(error: Error): void } | undefined;
   /** Number of what is published. */
   #publication: number | undefined;
   #uplink: Uplink | undefined;
@@ -50,6 +55,7 @@ export class LiveSession {
 
   private constructor(start: LiveStart, report: (report: LiveReport) => void, tab: Tab) {
     this.#start = start;
+    this.#name = start.room === undefined ? start.name : "";
     this.#report = report;
     this.#tab = tab;
     this.#pump = new Pump(tab, (record) => this.#handleRecord(record));
@@ -73,9 +79,43 @@ export class LiveSession {
   static async open(start: LiveStart, report: (report: LiveReport) => void): Promise<LiveSession> {
     const core = await loadTab();
     const session = new LiveSession(start, report, core.make());
+    if (start.room !== undefined) {
+      session.#begin();
+      await session.#enter(start.room);
+    }
     await session.change({ video: start.video ?? null, audio: start.audio ?? null });
-    session.#begin();
+    if (start.room === undefined) {
+      session.#begin();
+    }
     return session;
+  }
+
+  /**
+   * Becomes a member of the room, if need be once its host says so.
+   *
+   * @throws Error if the host refuses.
+   */
+  async #enter(room: RoomConfig): Promise<void> {
+    const entered = new Promise<void>((resolve, reject) => (this.#entering = { resolve, reject }));
+    this.#tab.enter(JSON.stringify(room), performance.now());
+    this.#pump.soon();
+    await entered;
+  }
+
+  #handleRoom({ state, why, certificate }: RoomEvent): void {
+    const root = this.#start.room?.root ?? "";
+    if (state === "failed") {
+      this.#entering?.reject(new Error(why ?? ""));
+    } else if (state === "joined" && why !== null && certificate !== null) {
+      this.#name = why;
+      this.#report({ type: "joined", name: why, certificate });
+    } else if (state === "ready" && certificate === null) {
+      if (this.#name === "") {
+        this.#entering?.reject(new Error(`only members of ${root} go live there: ask its host for a link`));
+      }
+      this.#entering?.resolve();
+    }
+    this.#report({ type: "room", root, state });
   }
 
   /**
@@ -123,8 +163,9 @@ export class LiveSession {
     const streams = [this.#video?.description, this.#audio?.description].filter((stream): stream is StreamDescription => stream !== undefined);
     const now = performance.now();
     if (this.#publication === undefined) {
-      const { name, secret, ticket, title } = this.#start;
-      const config: PublicationConfig = { name, secret, ...(ticket === undefined ? {} : { ticket }), ...(title === undefined ? {} : { title }), streams };
+      const { secret, ticket, title, room } = this.#start;
+      const sealed = room === undefined ? {} : { sealed: digits(crypto.getRandomValues(new Uint8Array(32))) };
+      const config: PublicationConfig = { name: this.#name, secret, ...sealed, ...(ticket === undefined ? {} : { ticket }), ...(title === undefined ? {} : { title }), streams };
       this.#publication = this.#tab.publish(JSON.stringify(config), now);
       this.#report({ type: "key", digest: this.#tab.keyDigest(this.#publication) });
     } else {
@@ -160,7 +201,10 @@ export class LiveSession {
 
   #publish(frame: LiveFrame, payload: Uint8Array): void {
     if (this.#publication !== undefined) {
-      this.#tab.publishFrame(this.#publication, JSON.stringify(frame), payload, performance.now());
+      if (this.#tab.publishFrame(this.#publication, JSON.stringify(frame), payload, performance.now())) {
+        // A member has left, and what follows is sealed with another key.
+        this.#video?.requestKey();
+      }
       this.#pump.soon();
     }
   }
@@ -193,6 +237,8 @@ export class LiveSession {
       this.#links.send(record.octets);
     } else if (record.kind === "event" && record.event.type === "registration") {
       this.#handleRegistration(record.event);
+    } else if (record.kind === "event" && record.event.type === "room") {
+      this.#handleRoom(record.event);
     }
   }
 
@@ -205,7 +251,8 @@ export class LiveSession {
         this.#report({ type: "connection", live: false, text: "The server does not answer yet. Trying again…" });
         break;
       case "refused":
-        this.#report({ type: "failed", text: refusal(name, why ?? "") });
+        // The node may not have read the rules of the room yet; it is asked again.
+        this.#report(this.#start.room === undefined ? { type: "failed", text: refusal(name, why ?? "") } : { type: "connection", live: false, text: refusal(name, why ?? "") });
     }
   }
 
@@ -226,6 +273,10 @@ export class LiveSession {
     };
     this.#report({ type: "figures", figures });
   }
+}
+
+function digits(octets: Uint8Array): string {
+  return Array.from(octets, (octet) => octet.toString(16).padStart(2, "0")).join("");
 }
 
 /** Why the server does not let this tab go live, and what to do. Its own words begin with a number, which helps nobody here. */

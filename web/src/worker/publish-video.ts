@@ -100,6 +100,11 @@ export class LiveVideo {
     this.#position = 0;
   }
 
+  /** Makes the next picture one that stands alone. */
+  requestKey(): void {
+    this.#wantsKey = true;
+  }
+
   #closeEncoders(): void {
     this.#rungs.filter(({ encoder }) => encoder.state !== "closed").forEach(({ encoder }) => encoder.close());
   }

@@ -1,3 +1,6 @@
+import type { SealedWhy } from "../shared/facts.ts";
+import type { RoomEvent } from "../shared/room.ts";
+
 /** A frame for a transport. */
 export interface TransmitRecord {
   kind: "transmit";
@@ -46,10 +49,10 @@ export interface DiscontinuityRecord {
   jump: boolean;
 }
 
-/** Something rare, as JSON, with the number of its watch or publication. */
+/** Something rare, as JSON, with the number of its watch, publication or room. */
 export interface EventRecord {
   kind: "event";
-  event: TabEvent & { watch?: number; publication?: number };
+  event: TabEvent & { watch?: number; publication?: number; room?: number };
 }
 
 /** An object that was fetched by name, verified. */
@@ -73,6 +76,9 @@ export type TabEvent =
   | RegistrationEvent
   | { type: "fetching"; number: number; octets: number; share: number }
   | { type: "unfetched"; number: number; why: string }
+  | RoomEvent
+  /** Sealed samples are not opened, for this reason; null: they are. */
+  | { type: "sealed"; why: SealedWhy | null }
   | SeekEvent;
 
 /** Whether the node sends those here who want what this page publishes. */

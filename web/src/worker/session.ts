@@ -3,6 +3,7 @@ import type { Command, Fault, Options, Report } from "../shared/messages.ts";
 import type { KnownKey } from "../shared/known-keys.ts";
 import { fetchNode, type NodeInfo } from "../shared/node.ts";
 import { HLS } from "../shared/package.ts";
+import { isInRoom, type RoomEvent } from "../shared/room.ts";
 import type { Summary } from "../shared/summary.ts";
 import { Audio } from "./audio.ts";
 import { ClipBuffer } from "./clip-buffer.ts";
@@ -101,6 +102,9 @@ export class Session {
     const known = Object.hasOwn(start.known, this.#name) ? start.known[this.#name] : undefined;
     this.#keys = new KeyMemory(known, start.options.key !== undefined);
     this.#tab = core.make();
+    if (start.room !== undefined) {
+      this.#tab.enter(JSON.stringify(start.room), performance.now());
+    }
     this.#watch = this.#tab.watch(JSON.stringify(this.#watchConfig(start.options, node, known)), performance.now());
     this.#notes = new NotesPublication(this.#tab, {
       step: (text) => this.#step(text),
@@ -237,11 +241,13 @@ export class Session {
   }
 
   #watchConfig(options: Options, node: NodeInfo, known: KnownKey | undefined): WatchConfig {
-    const key = options.key ?? (options.name === undefined || options.name === node.name ? node.key : undefined);
+    const inRoom = this.#start.room !== undefined && isInRoom(this.#name, this.#start.room);
+    const key = inRoom ? undefined : (options.key ?? (options.name === undefined || options.name === node.name ? node.key : undefined));
     return {
       root: this.#name,
       ...(key === undefined ? {} : { key }),
-      ...(known === undefined ? {} : { remembered: known.digest }),
+      ...(known === undefined || inRoom ? {} : { remembered: known.digest }),
+      ...(inRoom ? { in_room: true } : {}),
       ...(options.rung === undefined ? {} : { rung: options.rung }),
       ...(options.streams === undefined ? {} : { streams: options.streams }),
       target_ms: this.#timing.target,
@@ -441,6 +447,12 @@ export class Session {
       case "signer":
         this.#handleSigner(event);
         break;
+      case "room":
+        this.#handleRoom(event);
+        break;
+      case "sealed":
+        this.#fact({ sealed: event.why });
+        break;
       case "registration":
         this.#notes.handleRegistration(event);
         break;
@@ -449,6 +461,17 @@ export class Session {
         this.#chooseStreams();
         // Whoever moved the rewind bar waits for it.
         this.#summarise();
+    }
+  }
+
+  #handleRoom({ state, why, certificate }: RoomEvent): void {
+    const root = this.#start.room?.root ?? "";
+    const isMember = state === "joined" || this.#facts.room?.isMember === true;
+    this.#step(`Room ${root}: ${state}${why === null ? "" : ` (${why})`}`);
+    this.#fact({ room: { root, state, why, isMember } });
+    this.#proofs.seek();
+    if (certificate !== null) {
+      this.#report({ type: "joined", certificate });
     }
   }
 

@@ -14,6 +14,8 @@ export interface WatchConfig {
   key?: string;
   /** Digest of the key that is remembered for it, in hexadecimal; counts if there is no `key`. */
   remembered?: string;
+  /** Whether the rules of the tab's room say who may have signed it. */
+  in_room?: boolean;
   rung?: string;
   /** Names of streams that go before others of their kind. */
   streams?: string[];
@@ -30,6 +32,8 @@ export interface PublicationConfig {
   secret: string;
   /** What allows to publish it at the node. */
   ticket?: string;
+  /** Random octets, 64 hexadecimal digits: it is sealed for the members of the tab's room. */
+  sealed?: string;
   /** Title for people, 1 to 200 octets. */
   title?: string;
   streams?: StreamDescription[];

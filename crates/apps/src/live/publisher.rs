@@ -294,6 +294,14 @@ impl Publisher {
         }
     }
 
+    /// Returns whether encoders are to make a key picture: readers have left since the last call, and samples are sealed with a new key.
+    pub const fn take_key_request(&mut self) -> bool {
+        match &mut self.sealing {
+            Some(sealing) => core::mem::replace(&mut sealing.needs_key, false),
+            None => false,
+        }
+    }
+
     /// Sets the version of the room's roster that metadata names from now on, so that readers notice if theirs is held back.
     pub const fn set_roster_version(&mut self, version: Option<u64>) {
         self.producer.set_roster_version(version);

@@ -12,6 +12,7 @@
 //! ```
 
 mod announcer;
+mod credential;
 mod guard;
 
 use std::collections::VecDeque;
@@ -19,7 +20,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use namecast_packet::signature::DigestSigner;
 use namecast_packet::{
-    Component, Data, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, tlv, tlv_fields,
+    Component, Data, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, Signer, tlv,
+    tlv_fields,
 };
 use namecast_units::{Duration, Instant, Random};
 use serde::Serialize;
@@ -32,6 +34,7 @@ use crate::management::{
 use crate::{Application, Now, Output, face};
 
 pub use announcer::Announcer;
+pub use credential::{Credential, Member};
 pub use guard::{Claim, GuardEvent, NameGuard, Rival};
 
 /// How often a datagram route is repeated during its lifetime: two repetitions may be lost.
@@ -74,7 +77,7 @@ pub struct RegistrationConfig {
     #[default(Duration::from_millis(1_500))]
     pub datagram_refresh: Duration,
     /// Pause between repetitions over a connection where the prefix is also announced: the neighbour may begin to learn
-    /// routes at any time.
+    /// routes at any time. Also where a member registers it: such routes end 30 s after they were registered last.
     #[default(Duration::from_secs(10))]
     pub announcement_refresh: Duration,
     /// Time an answer may take.
@@ -96,9 +99,21 @@ pub struct Wanted {
     pub captures: bool,
     /// What to announce, and when.
     pub announcement: Option<(Announcer, Announcing)>,
-    /// What shows the neighbour that the prefix may be registered, where it lets that be shown: the ApplicationParameters of the
-    /// command.
-    pub ticket: Option<Bytes>,
+    /// What shows the neighbour that the prefix may be registered, where a neighbour needs to see that.
+    pub credential: Credential,
+}
+
+impl Wanted {
+    /// Returns a registration of `prefix` that is not announced, by nobody in particular.
+    pub const fn new(prefix: Name, cost: u64) -> Self {
+        Self {
+            prefix,
+            cost,
+            captures: false,
+            announcement: None,
+            credential: Credential::None,
+        }
+    }
 }
 
 /// Who is asked.
@@ -243,15 +258,11 @@ impl Registrar {
             (Step::Announce, None) => return,
             (Step::Register, _) => {
                 let command = addressee.command("rib/register", &self.route(neighbour));
-                let command = match &self.wanted.ticket {
-                    Some(ticket) => command.parameters(ticket.clone()),
-                    None => command,
-                };
-                self.signed(now, command)
+                self.signed_by_credential(now, command)
             }
             (Step::Unregister, _) => {
                 let route = self.former(ORIGIN_CLIENT);
-                self.signed(now, addressee.command("rib/unregister", &route))
+                self.signed_by_credential(now, addressee.command("rib/unregister", &route))
             }
             (Step::Withdraw, _) => {
                 let route = self.former(PREFIX_ANNOUNCEMENT);
@@ -295,6 +306,25 @@ impl Registrar {
     }
 
     fn signed(&mut self, now: Now, command: InterestBuilder) -> Interest {
+        self.signed_by(now, command, &DigestSigner)
+    }
+
+    /// Signs a command for the registration itself, and shows why it may be carried out.
+    fn signed_by_credential(&mut self, now: Now, command: InterestBuilder) -> Interest {
+        let credential = core::mem::take(&mut self.wanted.credential);
+        let command = match &credential {
+            Credential::None => self.signed(now, command),
+            Credential::Ticket(ticket) => self.signed(now, command.parameters(ticket.clone())),
+            Credential::Member(member) => {
+                let command = command.parameters(member.certificates().clone());
+                self.signed_by(now, command, member.signer())
+            }
+        };
+        self.wanted.credential = credential;
+        command
+    }
+
+    fn signed_by(&mut self, now: Now, command: InterestBuilder, signer: &dyn Signer) -> Interest {
         let wall = Duration::from_micros(now.wall.as_micros());
         self.last_time = wall.max(self.last_time + Duration::from_millis(1));
         let nonces = (
@@ -302,15 +332,18 @@ impl Registrar {
             self.random.next_u64().to_le_bytes(),
         );
         let timeout = self.config.timeout;
-        sign_command(command, &DigestSigner, self.last_time, timeout, nonces)
+        sign_command(command, signer, self.last_time, timeout, nonces)
     }
 
     fn refresh(&self) -> Duration {
         let is_datagram = self.neighbour.is_some_and(|it| it.is_datagram);
-        match (is_datagram, &self.wanted.announcement) {
-            (true, _) => self.config.datagram_refresh,
-            (false, None) => self.config.refresh,
-            (false, Some(_)) => self.config.refresh.min(self.config.announcement_refresh),
+        let is_member = matches!(self.wanted.credential, Credential::Member(_));
+        if is_datagram {
+            self.config.datagram_refresh
+        } else if self.wanted.announcement.is_some() || is_member {
+            self.config.refresh.min(self.config.announcement_refresh)
+        } else {
+            self.config.refresh
         }
     }
 

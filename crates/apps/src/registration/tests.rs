@@ -1,5 +1,6 @@
+use namecast_packet::KeyLocator;
 use namecast_packet::lp::NackReason;
-use namecast_packet::signature::{DigestSigner, DigestVerifier};
+use namecast_packet::signature::{DigestSigner, DigestVerifier, Ed25519Signer, KeyPair};
 use namecast_units::Timestamp;
 
 use super::*;
@@ -22,7 +23,7 @@ fn wanted(announcement: Option<Announcing>) -> Wanted {
         cost: 7,
         captures: false,
         announcement: announcement.map(|when| (announcer, when)),
-        ticket: None,
+        credential: Credential::None,
     }
 }
 
@@ -336,4 +337,38 @@ fn another_cost_is_registered_at_once() {
     assert!(drain(&mut registrar).0.is_some());
     registrar.set_cost(at(50), 10);
     assert_eq!(drain(&mut registrar).0, None);
+}
+
+/// A member's command is signed with its key and shows its certificates, when it registers and when it unregisters. It is repeated every 10 s, as
+/// its route ends 30 s after it was registered last.
+#[test]
+fn members_register_by_their_key_and_show_their_certificates() {
+    let name = |uri: &str| uri.parse::<Name>().unwrap();
+    let key = name("/calls/fox/ann/KEY/1/fox/v=1");
+    let signer = |seed| Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(key.clone()));
+    let certificates = ["/calls/fox/ann", "/calls/fox"].map(|it| {
+        let name = name(it).child(Component::generic("certificate"));
+        Data::builder(name).sign(&DigestSigner)
+    });
+    let member = Member::new(Box::new(signer(1)), &certificates);
+    let mut registrar = registrar(Wanted {
+        credential: Credential::Member(member),
+        ..wanted(None)
+    });
+    registrar.set_neighbour(at(0), NEIGHBOUR);
+    let command = drain(&mut registrar).0.unwrap();
+    let shown = certificates.map(|it| it.wire().clone()).concat();
+    let is_by_member = |command: &Interest| {
+        command.verify(&signer(1).public_key()).is_ok()
+            && command.verify(&signer(2).public_key()).is_err()
+            && command.parameters().as_deref() == Some(&shown[..])
+    };
+    assert!(is_by_member(&command));
+    registrar.handle_frame(at(5), respond(200, &command));
+    drain(&mut registrar);
+    assert_eq!(registrar.poll_timeout(), Some(at(10_005).monotonic));
+    registrar.cancel(at(20));
+    let command = drain(&mut registrar).0.unwrap();
+    assert!(command.name().to_string().contains("rib/unregister"));
+    assert!(is_by_member(&command));
 }

@@ -151,6 +151,28 @@ fn what_was_captured_lets_nobody_else_in() {
     assert_eq!((out.data.len(), out.asked.len(), out.nacks), (0, 0, 4));
 }
 
+/// 10⁴ requests a second of one who has the link, each of another key: 32 wait, and others get in meanwhile.
+#[test]
+fn a_flood_of_one_member_leaves_room_for_others() {
+    let mut host = host();
+    for number in 0..10_000_u32 {
+        let mut seed = [9; 32];
+        seed[..4].copy_from_slice(&number.to_be_bytes());
+        let signer = Ed25519Signer::from_seed(seed, KeyLocator::Name(name("/newcomer")));
+        let keys = (signer.public_key(), seed);
+        let place = (&name(ROOT), &key(100).digest());
+        let join = Join::new(place, &secret(1), keys, String::new());
+        let interest = Interest::builder(join_name(&name(ROOT))).parameters(join.encode());
+        let interest = interest.sign(Nonce([1; 4]), &signer, &signer.info());
+        send(&mut host, 0, &interest, 1);
+    }
+    let out = drain(&mut host);
+    assert_eq!((out.asked.len(), host.waiting().count()), (32, 32));
+    assert_eq!(host.join_counters().dropped_full, 10_000 - 32);
+    send(&mut host, 0, &interest(&join(1, 1), 1), 2);
+    assert_eq!(drain(&mut host).asked, [key(1).digest()]);
+}
+
 /// Requests that wait: 32 of a face and 64 altogether, each asked about once. Wrong tags take no place. Those that nobody decides end after
 /// a minute, and those refused at once.
 #[test]

@@ -9,8 +9,10 @@ mod bulletin;
 mod door;
 mod host;
 mod join;
+mod joiner;
 
 pub use bulletin::{Bulletin, BulletinConfig, Event, Part};
 pub use door::JoinCounters;
 pub use host::{Host, HostEvent};
 pub use join::{InvitationSecret, Join, Link, NotALink, TOKEN_SIZE, Welcome, join_name};
+pub use joiner::{JoinEvent, JoinFailure, Joined, Joiner, WaitReason};

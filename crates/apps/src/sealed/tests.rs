@@ -419,6 +419,56 @@ fn boxes_of_many_readers_take_several_packets() {
     assert!(decode_entries(&too_many.into()).is_err());
 }
 
+/// Of 10⁴ readers, 1 024 get the key, in 16 packets.
+#[test]
+fn a_box_for_ten_thousand_readers_keeps_to_its_bound() {
+    let readers: BTreeSet<_> = (1..=10_000_u32)
+        .map(|it| {
+            let mut seed = [7; 32];
+            seed[..4].copy_from_slice(&it.to_be_bytes());
+            seed
+        })
+        .collect();
+    let mut sealer = sealer(1);
+    sealer.set_readers(at(0), &readers);
+    let mut published = Published::default();
+    published.drain(&mut sealer);
+    let [key_box] = &published.boxes[..] else {
+        panic!("one box");
+    };
+    let entries = key_box.packets.iter().map(|it| decode_entries(it).unwrap());
+    assert_eq!(key_box.packets.len(), 16);
+    assert_eq!(entries.map(|it| it.len()).sum::<usize>(), 1_024);
+}
+
+/// A member that comes and leaves 10⁴ times in a second makes five generations at most, of 1 024 steps each; who stays opens what is sealed.
+#[test]
+fn ten_thousand_changes_in_a_second_keep_to_their_bound() {
+    let mut sealer = sealer(1);
+    let [both, alone] = [public(&[1, 2]), public(&[1])];
+    let mut boxes = 0;
+    let mut opener = opener(1);
+    let sequence = sequence("1M", "key");
+    for change in 0..10_000 {
+        let now = Instant::ZERO + Duration::from_micros(100 * change);
+        let readers = if change % 2 == 0 { &both } else { &alone };
+        sealer.set_readers(now, readers);
+        sealer.handle_timeout(now);
+        let mut published = Published::default();
+        published.drain(&mut sealer);
+        boxes += published.boxes.len();
+        for key_box in &published.boxes {
+            let entries = decode_entries(&key_box.packets[0]).unwrap();
+            assert!(opener.take(&key_box.seal, &entries, (0, 1)));
+        }
+        let sealed = sealer.seal(now, &sequence, (change, b"x")).unwrap();
+        assert!(sealed.seal.generation <= 4, "{:?}", sealed.seal);
+        let opened = opener.open(&sequence, (change, &sealed.seal), &sealed.payload);
+        assert!(opened.is_ok(), "{change}: {opened:?}");
+    }
+    assert!(boxes <= 5 * 1_024, "{boxes}");
+}
+
 /// A box of another generation, start or root, under this one's name: its entries open nothing.
 #[test]
 fn entries_are_bound_to_the_name_of_their_box() {

@@ -190,6 +190,11 @@ impl Chains {
         &self.schema
     }
 
+    /// Returns the version of the schema in force.
+    pub const fn schema_version(&self) -> u64 {
+        self.schema_version
+    }
+
     /// Returns the version of the list of revoked keys in force, which is the roster's.
     pub const fn roster_version(&self) -> u64 {
         self.revoked_version
@@ -289,6 +294,49 @@ impl Chains {
             }
             Err(broken) => self.broken(broken),
         }
+    }
+
+    /// Judges whether the key of the first of `certificates` may sign `name`. Each other one is of the key that signed the one before it; those that
+    /// are known already may be left out. Nothing is fetched. Returns the key.
+    ///
+    /// # Errors
+    /// The reason to refuse it, which is counted.
+    pub fn judge_shown(
+        &mut self,
+        name: &Name,
+        certificates: &[Data],
+        moment: Moment,
+    ) -> Result<Arc<PublicKey>, Refusal> {
+        self.tell(moment);
+        let judged = self.shown(name, certificates, moment);
+        match judged {
+            Ok(_) => self.counters.accepted += 1,
+            Err(refusal) => self.counters.refuse(refusal),
+        }
+        judged
+    }
+
+    fn shown(
+        &mut self,
+        name: &Name,
+        certificates: &[Data],
+        moment: Moment,
+    ) -> Result<Arc<PublicKey>, Refusal> {
+        let own = certificates.first().ok_or(Refusal::NoCertificateNamed)?;
+        if certificates.len() > self.config.max_length {
+            return Err(Refusal::TooLong);
+        }
+        // The first is kept last: others may take the room of those before.
+        for certificate in certificates.iter().rev() {
+            let certificate = Certificate::decode(certificate.clone());
+            self.keep(certificate.map_err(|_| Refusal::NotACertificate)?)?;
+        }
+        let key = self.own_chain(own, moment).map_err(|broken| match broken {
+            Broken::Refused(refusal) => refusal,
+            Broken::Missing(_) => Refusal::MissingCertificate,
+        })?;
+        self.permit(name, own.name())?;
+        Ok(key)
     }
 
     /// Sets the time by which certificates that were judged before go on to count.

@@ -7,7 +7,7 @@
 //!  Revocations 150 ─ Revocation 152 ─ KeyDigest 132, Since 154, Name 7 of the certificate
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use namecast_packet::tlv::{Element, Fields, NAME, Reader, Writer};
@@ -86,6 +86,14 @@ impl Roster {
             *since = revocation.since.min(*since);
         }
         revoked
+    }
+
+    /// Returns the X25519 keys of the members whose certificates are valid, and not revoked, at `now`: those who may open sealed streams.
+    pub fn readers(&self, now: Timestamp) -> BTreeSet<[u8; 32]> {
+        let revoked = self.revoked();
+        let members = self.members.iter();
+        let valid = members.filter(|it| it.until > now && !revoked.contains_key(&it.key_digest));
+        valid.filter_map(|it| it.exchange_key).collect()
     }
 
     /// Returns the roster as the content of its object.
@@ -311,5 +319,33 @@ mod tests {
             (error.field, error.problem),
             ("Label", Problem::BadLength(65))
         );
+    }
+
+    #[test]
+    fn readers_are_members_with_a_valid_certificate_and_a_key() {
+        let at = Timestamp::from_micros;
+        let member = |id: u8, until: u64, exchange_key| Member {
+            certificate: format!("/calls/fox/m{id}/KEY/1/fox/v=1").parse().unwrap(),
+            key_digest: [id; 32],
+            until: at(until),
+            role: "member".to_owned(),
+            exchange_key,
+            label: String::new(),
+        };
+        let roster = Roster {
+            members: vec![
+                member(1, 100, Some([1; 32])),
+                member(2, 50, Some([2; 32])),
+                member(3, 100, None),
+                member(4, 100, Some([4; 32])),
+            ],
+            revocations: vec![Revocation {
+                key_digest: [4; 32],
+                since: at(1),
+                certificate: Name::root(),
+            }],
+        };
+        assert_eq!(roster.readers(at(49)), [[1; 32], [2; 32]].into());
+        assert_eq!(roster.readers(at(50)), [[1; 32]].into());
     }
 }

@@ -41,8 +41,12 @@ const ADMINISTRATION: [&str; 5] = [
     r#""32=join"/_"#,
 ];
 
-/// Segments of an object and of its metadata.
-const OBJECT: [&str; 2] = [r#"file/_/_"#, r#"file/"32=metadata"/_/_"#];
+/// Segments of an object and of its metadata, and what is signed to register its name.
+const OBJECT: [&str; 3] = [
+    r#"file/_/_"#,
+    r#"file/"32=metadata"/_/_"#,
+    r#"file/"32=route""#,
+];
 
 /// Rules for one kind of application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +124,7 @@ impl Text {
     }
 
     fn call(&mut self) {
+        self.below("route", r#""32=route""#, "anchor");
         self.below("member", "id/#KEY", "anchor");
         self.below("stream", "id/#signed", "member");
         self.objects("member");

@@ -134,6 +134,7 @@ fn members_of_a_call_sign_what_is_theirs_and_the_group() {
     for own in [
         "/calls/fox/ann/notes.pdf/v=1/seg=0",
         "/calls/fox/ann/notes.pdf/32=metadata/v=1/seg=0",
+        "/calls/fox/ann/notes.pdf/32=route",
         "/calls/fox/ann/calls/fox/t=1/seq=1",
         "/calls/fox/ann/calls/fox/t=1/seq=1/v=0/seg=0",
         "/calls/fox/ann/calls/fox/t=1/MAPPING/seq=1/seq=9",
@@ -145,7 +146,9 @@ fn members_of_a_call_sign_what_is_theirs_and_the_group() {
         assert!(is_allowed(&schema, group, ann) && is_allowed(&schema, group, bob));
         assert!(!is_allowed(&schema, group, fox), "{group}");
     }
+    assert!(is_allowed(&schema, "/calls/fox/32=route", fox));
     assert!(!is_allowed(&schema, "/calls/fox/32=route", ann));
+    assert!(!is_allowed(&schema, "/calls/fox/ann/32=route", bob));
     assert!(!is_allowed(&schema, "/calls/fox/ann/KEY/2/ann/v=1", ann));
 }
 

@@ -242,6 +242,15 @@ fn schemas_beyond_a_limit_are_refused_by_rule_and_place() {
         &format!("#a: b & {{b: {options}}}"),
         "column 4109, in rule #a: 1025 options",
     );
+    // 10⁶ alternatives are more text than there may be; where there may, they are refused at the 1 025th.
+    let ways = format!("#a: b & {{b: {}}}", vec!["\"x\""; 1_000_000].join("|"));
+    too_many(&ways, "octets: the limit is 1048576");
+    let limits = Limits {
+        max_octets: 1 << 24,
+        ..Limits::default()
+    };
+    let error = Schema::compile(&ways, &limits).unwrap_err().to_string();
+    assert!(error.contains("1025 options"), "{error}");
     let parts = vec!["\"x\""; 129].join("/");
     too_many(
         &format!("#a: {parts}"),

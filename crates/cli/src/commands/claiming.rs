@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Error, anyhow};
 use namecast_net::{
-    Announcer, Announcing, Claim, FaceId, GuardEvent, Handle, NameGuard, Node, Registration,
-    RegistrationState, Rival,
+    Announcer, Announcing, Claim, Credential, FaceId, GuardEvent, Handle, NameGuard, Node,
+    Registration, RegistrationState, Rival, Wanted,
 };
 use namecast_packet::Name;
 use tokio::sync::{mpsc, watch};
 
 use super::publishing::Manner;
 use crate::arguments::Keys;
+use crate::rules::credential;
 
 /// Claim to the name of a publisher.
 #[derive(Debug)]
@@ -151,15 +152,22 @@ impl ClaimedName {
             manner,
         } = &self.claiming;
         let (node, uplink) = (&self.node, self.uplink);
-        let registration = match announcing {
-            None => registered.get(name, || node.register_prefix(uplink, name.clone(), 0)),
+        let announcement = match announcing {
+            None => None,
             Some(when) => {
                 let signer = manner.identity(keys, name)?.signer;
-                let announcer = Announcer::new(name.clone(), signer);
-                let announce = || node.register_and_announce(uplink, 0, announcer, *when);
-                registered.get(name, announce)
+                Some((Announcer::new(name.clone(), signer), *when))
             }
         };
+        let wanted = Wanted {
+            announcement,
+            credential: match manner.is_certified {
+                true => credential(manner.identity(keys, name)?),
+                false => Credential::None,
+            },
+            ..Wanted::new(name.clone(), 0)
+        };
+        let registration = registered.get(name, || node.register(uplink, wanted));
         let mut states = registration.states();
         states.mark_changed();
         self.states = Some(states);

@@ -91,7 +91,7 @@ pub enum TrustWhat {
     Join(JoinRoom),
     /// Say yes to a newcomer who waits at `namecast trust serve --knock`.
     Admit {
-        /// Digest of the newcomer's key, as it was printed there, or its first 8 digits.
+        /// Digest of the newcomer's key, as it was printed there, or its first 16 digits or more.
         #[arg(value_name = "DIGEST")]
         who: String,
         /// Root of the room, if there are several here.

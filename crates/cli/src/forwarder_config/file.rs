@@ -26,7 +26,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::learning::Learning;
-use super::management::{Management, Rib};
+use super::management::{Management, Rib, Trust};
 use super::web::Web;
 use super::{Cache, INTERFACE_TIMEOUT, Settings, StaticRoute};
 use crate::certificate_file;
@@ -52,6 +52,7 @@ struct File {
     management: Management,
     web: Web,
     rib: Rib,
+    trust: Vec<Trust>,
     multicast: Vec<Multicast>,
     ethernet: Vec<Ethernet>,
     #[serde(rename = "face")]
@@ -384,6 +385,7 @@ impl Reading<'_> {
         self.learning(&mut node.forwarder.learning, file.learning);
         self.management(&mut node.management, file.management);
         file.rib.apply(&mut node.management);
+        self.rights(&mut node.management, file.trust);
         let tls = self.tls(&file.web);
         self.web(&mut node.web, file.web);
         let store = file.content_store;
@@ -573,7 +575,7 @@ impl Reading<'_> {
         }
     }
 
-    fn prefix(&mut self, written: &Spanned<String>) -> Option<Name> {
+    pub(super) fn prefix(&mut self, written: &Spanned<String>) -> Option<Name> {
         let prefix: Name = self.parse(written, ": expected a name, as in /edu/video")?;
         let place = written.span();
         if prefix.len() <= namecast_net::management::MAX_PREFIX_COMPONENTS {

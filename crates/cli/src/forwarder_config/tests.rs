@@ -55,6 +55,8 @@ fn the_documented_examples_are_right() {
     let peer = FaceUri::Ethernet("02:00:00:00:00:01".parse().unwrap());
     assert_eq!(settings.faces[1].uri, peer);
     assert_eq!(settings.faces[1].interface.as_deref(), Some("eth0"));
+    let rights = format!("{:?}", settings.node.management.rights);
+    assert!(rights.contains(r#"/calls/fox"#), "{rights}");
     let conference = "/conference".parse().unwrap();
     let strategies = [(conference, StrategyKind::Multicast)];
     assert_eq!(settings.strategies, strategies);
@@ -234,6 +236,14 @@ fn faces_and_what_leads_to_them_have_to_fit() {
     let unknown = "[[route]]\nprefix = \"/\"\nface = \"udp4://192.0.2.1:1\"";
     assert_refused(unknown, "3:8", "a face of this file");
     assert_refused("[[route]]\nprefix = 5", "2:10", "string");
+    let trust =
+        |root: &str, anchor: &str| format!("[[trust]]\nroot = \"{root}\"\nanchor = \"{anchor}\"\n");
+    let digest = "0a".repeat(32);
+    assert_refused(&trust("/a=%", &digest), "2:8", "expected a name");
+    assert_refused(&trust("/calls/fox", "0a0a"), "3:10", "the 64 digits");
+    let twice = trust("/calls/fox", &digest).repeat(2);
+    assert_refused(&twice, "5:8", "/calls/fox has an anchor already");
+    assert_refused("[[trust]]\nroot = \"/a\"", "1:1", "missing field `anchor`");
     let strategy = |prefix: &str, name: &str| {
         format!("[[strategy]]\nprefix = \"{prefix}\"\nname = \"{name}\"")
     };

@@ -156,6 +156,8 @@ const NODE: &[Metric] = &[
     (Counter, "tickets_shown", "tickets.refused_expired outcome=refused_expired", ""),
     (Counter, "tickets_shown", "tickets.refused_name outcome=refused_name", ""),
     (Counter, "tickets_shown", "tickets.refused_origin outcome=refused_origin", ""),
+    (Counter, "rights_admitted", "rights.admitted", "Registrations by members of [[trust]] roots"),
+    (Counter, "rights_refused", "rights.refused{reason}", "Such registrations refused"),
     (Counter, "packets", "incoming.interests direction=in,kind=interest", "Network packets"),
     (Counter, "packets", "incoming.data direction=in,kind=data", ""),
     (Counter, "packets", "incoming.nacks direction=in,kind=nack", ""),

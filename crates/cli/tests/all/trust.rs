@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::program::{Program, command, home, start_forwarder, until};
+use crate::program::{Program, command, home, start_forwarder, start_forwarder_with, until};
 use namecast_net::Clock;
 use serde_json::{Value, json};
 
@@ -508,5 +508,61 @@ fn a_newcomer_waits_until_somebody_says_yes() {
     assert!(
         joined.starts_with("/calls/fox/eve is certified until"),
         "{joined}"
+    );
+}
+
+/// A forwarder that lets nobody register but the members of a room: the host serves it and Ann publishes, each by its key. Eve, who has a key of that
+/// name and no certificate, and Ann once her key is revoked, are refused with the reason, which is counted.
+#[test]
+fn members_alone_register_where_a_root_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    let anchor = init(&host);
+    std::fs::write(host.join("operator.cert"), printed(&host, "key /operator")).unwrap();
+    let config = host.join("namecast.toml");
+    let settings = format!(
+        "listen = {{ udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }}\n\
+         management = {{ keys = [\"operator.cert\"], open = [] }}\n\
+         [[trust]]\nroot = \"{ROOM}\"\nanchor = \"{anchor}\"\n"
+    );
+    std::fs::write(&config, settings).unwrap();
+    let arguments = format!("--config {}", config.display());
+    let (_forwarder, [face]) = start_forwarder_with(directory.path(), &arguments);
+    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
+    let _serving = Program::start(&host, &serve);
+    certify(&host, &ann, "/calls/fox/ann");
+    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio";
+    let publish = |more: &str| format!("{publish} --connect {face} {more}");
+    let mut publisher = Program::start(&ann, &publish(&format!("--schema {ROOM}")));
+    let watch = format!("watch /calls/fox/ann --no-audio --schema {ROOM} --key {anchor}");
+    let watch = format!("{watch} --connect {face} --json --stats stats");
+    let _watcher = Program::start(&eve, &watch);
+    until("verified pictures", || {
+        let stats = crate::program::newest_stats(&eve.join("stats"))?;
+        (stats["latency"]["frames"].as_u64()? > 10).then_some(())
+    });
+    publisher.kill();
+
+    let refusal = |home: &Path, more: &str| {
+        let mut publisher = command(home, &publish(more));
+        let publisher = publisher.stderr(std::process::Stdio::piped());
+        let mut publisher = Program(publisher.spawn().unwrap());
+        let said = std::io::BufReader::new(publisher.0.stderr.take().unwrap());
+        let mut lines = std::io::BufRead::lines(said).map_while(Result::ok);
+        lines.find(|line| line.contains("refuses")).unwrap()
+    };
+    let said = refusal(&eve, "");
+    assert!(said.contains("a key that may command"), "{said}");
+    text(&host, "trust revoke /calls/fox/ann");
+    let rules = host.join("call.trust");
+    std::fs::write(
+        &rules,
+        printed(&host, &format!("trust template {ROOM} --template call")),
+    )
+    .unwrap();
+    let said = refusal(&ann, &format!("--schema {}", rules.display()));
+    assert!(
+        said.contains("a certificate of the chain was revoked"),
+        "{said}"
     );
 }

@@ -15,55 +15,10 @@ use namecast_packet::{Certificate, Component, Interest, Name, SignatureInfo};
 use namecast_units::{Duration, Timestamp};
 
 use crate::ManagementConfig;
+use crate::freshness::{Commands, Refusal, check_time};
 
 /// Components of a command in the old form after its prefix: parameters, time, nonce, signature info, signature value.
 const OLD_FORM_COMPONENTS: usize = 5;
-
-/// Why a command was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// It has no signature.
-    #[error("the command is not signed")]
-    Unsigned,
-    /// Its digest is not that of its octets.
-    #[error("the signature is wrong")]
-    WrongSignature,
-    /// Its key is not one of those that may command, or not at this time.
-    #[error("the command is not signed with a key that may command this node")]
-    Key,
-    /// There is no time in its signature.
-    #[error("the command's signature has no time")]
-    NoTime,
-    /// The time of its signature is too far from now.
-    #[error(
-        "the command was signed {by:?} {} this node's time, and {grace:?} are allowed: set both clocks", if *is_ahead { "after" } else { "before" }
-    )]
-    Clock {
-        /// How far.
-        by: Duration,
-        /// After the node's time.
-        is_ahead: bool,
-        /// How far it may be.
-        grace: Duration,
-    },
-    /// Its key signed it before this node's start, or before a command that the node no longer remembers.
-    #[error("the command is older than the ones that this node remembers: sign it again")]
-    Old,
-    /// There is no nonce in its signature.
-    #[error("the command's signature has no nonce")]
-    NoNonce,
-    /// It was carried out already.
-    #[error("a command with this nonce was carried out before: sign it again")]
-    Repeated,
-}
-
-impl Refusal {
-    /// Whether the same command, signed again later, may be accepted.
-    pub(super) fn is_of_time(text: &str) -> bool {
-        // NFD says no more than that.
-        text == "authorization rejected" || text == Self::Old.to_string()
-    }
-}
 
 /// Checks commands, and remembers them.
 #[derive(Debug)]
@@ -81,29 +36,7 @@ pub struct Authenticator {
 struct CommandKey {
     certificate: Certificate,
     public_key: PublicKey,
-    /// Commands up to this time are refused. At first it is the start of the node, to the millisecond in which clients tell
-    /// times: what was captured before a restart does not work after it.
-    floor: Timestamp,
-    /// Times and nonces of commands after that which it signed.
-    seen: BTreeSet<(Timestamp, Bytes)>,
-}
-
-impl CommandKey {
-    /// Records a command, so that it is refused from now on.
-    fn remember(&mut self, time: Timestamp, nonce: &Bytes, bound: usize) -> Result<(), Refusal> {
-        if time <= self.floor {
-            return Err(Refusal::Old);
-        }
-        // The nonce may be part of a larger buffer.
-        if !self.seen.insert((time, Bytes::copy_from_slice(nonce))) {
-            return Err(Refusal::Repeated);
-        }
-        while self.seen.len() > bound {
-            let (oldest, _) = self.seen.pop_first().expect("longer than its bound");
-            self.floor = oldest;
-        }
-        Ok(())
-    }
+    commands: Commands,
 }
 
 /// What protects a command against being played again.
@@ -124,14 +57,11 @@ impl Freshness {
 impl Authenticator {
     /// As the configuration says, for a node that starts now. Keys that cannot be used are left out, and said so.
     pub fn new(config: &ManagementConfig, now: Timestamp) -> Self {
-        let before = now.as_micros() - now.as_micros() % 1_000;
-        let floor = Timestamp::from_micros(before.saturating_sub(1));
         let usable = |certificate: &Certificate| match certificate.public_key() {
             Ok(public_key) => Some(CommandKey {
                 certificate: certificate.clone(),
                 public_key,
-                floor,
-                seen: BTreeSet::new(),
+                commands: Commands::since(now),
             }),
             Err(error) => {
                 tracing::error!(certificate = %certificate.name(), %error, "a management key cannot be used");
@@ -166,7 +96,7 @@ impl Authenticator {
             Some(info) => check_signed_interest(command, info)?,
             None => check_old_form(command.name(), prefix)?,
         };
-        self.check_time(now, freshness.time)?;
+        check_time(now, freshness.time, self.grace)?;
         let nonce = freshness.nonce.ok_or(Refusal::NoNonce)?;
         self.remember(nonce)
     }
@@ -178,9 +108,9 @@ impl Authenticator {
     fn check_key(&mut self, now: Timestamp, command: &Interest) -> Result<(), Refusal> {
         let info = command.signature_info().ok_or(Refusal::Key)?;
         let place = self.find_key(now, command)?;
-        let time = self.check_time(now, info.time)?;
+        let time = check_time(now, info.time, self.grace)?;
         let nonce = info.nonce.as_ref().ok_or(Refusal::NoNonce)?;
-        self.keys[place].remember(time, nonce, self.max_nonces)
+        (self.keys[place].commands).remember(time, nonce, self.max_nonces)
     }
 
     /// Whether one of the configured keys signed a command, whenever that was.
@@ -198,20 +128,6 @@ impl Authenticator {
         let verified = command.verify(&self.keys[place].public_key);
         verified.map_err(|_| Refusal::WrongSignature)?;
         Ok(place)
-    }
-
-    fn check_time(&self, now: Timestamp, time: Option<Duration>) -> Result<Timestamp, Refusal> {
-        let micros = time.ok_or(Refusal::NoTime)?.as_micros();
-        let time = Timestamp::from_micros(u64::try_from(micros).unwrap_or(u64::MAX));
-        let by = time.since(now).max(now.since(time));
-        match by > self.grace {
-            true => Err(Refusal::Clock {
-                by,
-                is_ahead: time > now,
-                grace: self.grace,
-            }),
-            false => Ok(time),
-        }
     }
 
     fn remember(&mut self, nonce: Bytes) -> Result<(), Refusal> {

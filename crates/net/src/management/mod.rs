@@ -21,6 +21,7 @@ mod faces;
 mod fib;
 mod readvertise;
 mod rib;
+mod rights;
 mod status;
 mod strategy_choice;
 mod tickets;
@@ -39,7 +40,7 @@ use namecast_packet::{
 use namecast_units::Duration;
 use tokio::sync::watch;
 
-pub use authentication::{Authenticator, Refusal};
+pub use authentication::Authenticator;
 pub(crate) use client::addressee;
 pub use client::{Client, ClientError};
 pub use content_store::{ADMIT, CsInfo, SERVE};
@@ -50,8 +51,10 @@ pub use faces::{
 pub use fib::{FibEntry, NextHopRecord};
 pub(crate) use readvertise::Readvertising;
 pub use rib::{RibEntry, RibRoute};
+pub(crate) use rights::follow as follow_rights;
 pub use status::GeneralStatus;
 
+pub use crate::freshness::Refusal;
 pub use crate::node::{ReadvertisingStatus, StrategyChoice, StrategyCounts};
 
 pub use namecast_apps::management::{
@@ -70,9 +73,9 @@ use rib::Rib;
 const PREFIX_COMPONENTS: usize = 4;
 /// Longest prefix a route may have, in components, as in NFD.
 pub const MAX_PREFIX_COMPONENTS: usize = 32;
-/// Answer to neighbours' commands where tickets alone are accepted.
-const CLOSED: &str = "neighbours may not register names here: its operator has to set localhop = true in [management], or to \
-    give a link to go live";
+/// Answer to neighbours' commands where tickets and rights alone are accepted.
+const CLOSED: &str = "neighbours may not register names here: its operator has to set localhop = true in [management], to name the \
+    root of your room in [[trust]], or to give a link to go live";
 /// FreshnessPeriod of responses, as in NFD.
 const RESPONSE_FRESHNESS: Duration = Duration::from_secs(1);
 
@@ -260,6 +263,11 @@ impl Manager {
                 ControlParameters::decode(&parameters).ok()?
             }
         };
+        if let Some(prefix) = self.shown_for(command, &parameters) {
+            let result = self.execute_by_right(command, prefix, &parameters, from);
+            let result = result.await;
+            return Some(answer(name, parameters, result));
+        }
         let now = self.node.clock().wall();
         let ticket = self.ticket_of(command);
         let needs_key = ticket.is_none() && self.needs_key(name, from).await;
@@ -279,15 +287,7 @@ impl Manager {
             (Ok(()), None, None) => self.execute(name, &parameters, from).await,
         };
         tracing::debug!(command = %name.prefix(PREFIX_COMPONENTS), %from, ?result, "management");
-        let response = match result {
-            Ok(parameters) => ControlResponse {
-                code: 200,
-                text: "OK".to_owned(),
-                parameters,
-            },
-            Err(refused) => refused.with(parameters),
-        };
-        Some(respond(name, ContentType::Blob, &response))
+        Some(answer(name, parameters, result))
     }
 
     /// Replaces the flag by which a route would hide those of shorter prefixes, unless an operator's key or an application of
@@ -382,6 +382,23 @@ impl Refused {
             parameters: self.instead.map_or(parameters, |instead| *instead),
         }
     }
+}
+
+/// Answers the command `name` with these parameters.
+fn answer(
+    name: &Name,
+    parameters: ControlParameters,
+    result: Result<ControlParameters, Refused>,
+) -> Data {
+    let response = match result {
+        Ok(parameters) => ControlResponse {
+            code: 200,
+            text: "OK".to_owned(),
+            parameters,
+        },
+        Err(refused) => refused.with(parameters),
+    };
+    respond(name, ContentType::Blob, &response)
 }
 
 /// Signs an answer. The name of a command has its parameters: where both do not fit into a packet, names are left out of the

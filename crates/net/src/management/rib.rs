@@ -367,7 +367,7 @@ impl Manager {
         Ok(done)
     }
 
-    async fn unregister(
+    pub(super) async fn unregister(
         &mut self,
         prefix: Name,
         face: FaceId,

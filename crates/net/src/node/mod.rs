@@ -289,6 +289,7 @@ impl Node {
         Ok(NodeStatus {
             readvertising: self.shared.readvertising.get().map(|it| it.status()),
             tickets: self.config().management.tickets.counters(),
+            rights: self.config().management.rights.counters(),
             ..status
         })
     }

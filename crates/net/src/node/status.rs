@@ -14,6 +14,7 @@ use super::face_table::FaceEntry;
 use super::{LinkState, ListenerEntry, Persistency, Plane};
 use crate::admission::Source;
 use crate::link::{LinkCounters, LinkDrop, kernel_drops};
+use crate::rights::RightCounters;
 use crate::tickets::TicketCounters;
 
 /// Everything a node counts, at one moment.
@@ -73,6 +74,9 @@ pub struct NodeStatus {
     /// What became of tickets; nothing if none were issued.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tickets: Option<TicketCounters>,
+    /// Registrations by right; nothing if no root is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rights: Option<RightCounters>,
     /// What the forwarder dropped, by reason; reasons that did not occur are left out.
     pub drops: BTreeMap<&'static str, u64>,
     /// What links and listeners lost, also those that are gone, by reason.
@@ -361,6 +365,7 @@ impl NodeStatus {
             any_next: counts(counters.any_next.iter()),
             readvertising: None,
             tickets: None,
+            rights: None,
             drops: forwarder_drops(&counters.drops),
             link_drops: BTreeMap::new(),
             sources: Vec::new(),

@@ -43,6 +43,8 @@ pub(super) struct Sealing {
     outputs: VecDeque<Bytes>,
     max_outputs: usize,
     readers: usize,
+    /// Whether encoders are to make a key picture, as a generation is in force since its last one.
+    pub(super) needs_key: bool,
     counters: SealingCounters,
 }
 
@@ -68,6 +70,7 @@ impl Sealing {
             outputs: VecDeque::new(),
             max_outputs,
             readers: 0,
+            needs_key: false,
             counters: SealingCounters::default(),
         }
     }
@@ -108,7 +111,10 @@ impl Sealing {
                         self.push(face::answer(reply.data.wire().clone(), reply.pit_token));
                     }
                 }
-                SealerEvent::Changed(_) => self.counters.generations += 1,
+                SealerEvent::Changed(_) => {
+                    self.counters.generations += 1;
+                    self.needs_key = true;
+                }
                 SealerEvent::BadKey(_) => self.counters.bad_keys += 1,
             }
         }

@@ -1,29 +1,20 @@
 //! Invitations: links by which others become members of a room, at the host and at the newcomer.
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{bail, ensure};
 use clap::Args;
-use namecast_apps::room::{InvitationSecret, Join, Link, Welcome, join_name};
+use namecast_apps::room::{InvitationSecret, JoinEvent, Joiner, Link, WaitReason, join_name};
 use namecast_command::report::{local, print_error, print_line};
 use namecast_command::{number, parse_duration};
-use namecast_net::{Clock, Node, NodeConfig, random};
-use namecast_packet::{Certificate, Data, Interest, KeyLocator, Name};
+use namecast_net::{Clock, Node, NodeConfig, drive, random};
+use namecast_packet::{Certificate, Name};
 use namecast_units::{ByteSize, Duration};
 
 use super::rooms::parse_text;
 use crate::arguments::Keys;
-use crate::asking::{Answer, Arrived, Asker, Question, nonce};
 use crate::commands::key_store;
 use crate::commands::uplink::Uplink;
 use crate::connect::Connect;
 use crate::rooms::{Invitation, Rooms};
-
-/// From one transmission of a request to the next, and how long each waits at the host.
-const REPEAT: Duration = Duration::from_secs(1);
-const LIFETIME: Duration = Duration::from_secs(4);
-/// Refusals after which the link counts as refused: the host may not have read it yet, which it does once a second.
-const REFUSALS: u32 = 3;
-/// How long the anchor's certificate is waited for.
-const WAIT: Duration = Duration::from_secs(4);
 
 /// Makes a link that invites to a room.
 #[derive(Debug, Args)]
@@ -104,10 +95,10 @@ pub(super) fn invite(arguments: Invite) -> anyhow::Result<()> {
 
 /// Admits the newcomer whose key has a digest that begins so.
 pub(super) fn admit(who: &str, room: Option<&Name>) -> anyhow::Result<()> {
-    let is_digest = (8..=64).contains(&who.len()) && who.bytes().all(|it| it.is_ascii_hexdigit());
+    let is_digest = (16..=64).contains(&who.len()) && who.bytes().all(|it| it.is_ascii_hexdigit());
     ensure!(
         is_digest,
-        "'{who}' is not the beginning of a key's digest: write the 8 to 64 digits that `namecast trust serve --knock` printed"
+        "'{who}' is not the beginning of a key's digest: write the 16 to 64 digits that `namecast trust serve --knock` printed"
     );
     let rooms = Rooms::open()?;
     let roots = match room {
@@ -135,37 +126,33 @@ pub(super) async fn join(arguments: JoinRoom) -> anyhow::Result<()> {
     let own = join_name(root);
     let identity = store.identity(&own)?;
     let key = Certificate::decode(identity.certificate)?.public_key()?;
-    let request = Join::new(
-        (root, &link.anchor),
-        &InvitationSecret::of_token(&link.token),
-        (key.clone(), store.exchange_secret(&own)?.public()),
-        name,
-    );
-    let interest = Interest::builder(own.clone())
-        .parameters(request.encode())
-        .lifetime(LIFETIME);
-    let interest = interest.sign(nonce(), &*identity.signer, &identity.signer.info());
+    let keys = (key, store.exchange_secret(&own)?.public());
+    let seed = u64::from_le_bytes(random());
+    let joiner = Joiner::new(link.clone(), keys, name, &*identity.signer, seed);
     let node = Node::start(NodeConfig::of_program(ByteSize::mebibytes(1)));
     let uplink = Uplink::new(&node, &arguments.connect).await?;
     node.add_route(root.clone(), uplink.face(), 0).await?;
-    let mut asker = Asker::new(&node).await?;
-    let answering = tokio::time::timeout(wait, answer(&mut asker, &interest));
-    let answer = answering.await.unwrap_or_else(|_| {
-        bail!(
-            "no answer from the host of {root}: does `namecast trust serve {root}` run, and does somebody have to admit you there?"
-        )
-    })?;
-    let anchor = anchor(&mut asker, &answer, &link).await?;
-    let content = answer.content().context("the answer is empty")?;
-    let welcome = Welcome::decode(&content)?;
+    let face = node.application_face().await?;
+    let (_joiner, mut events) = drive(node.clock(), face, joiner).spawn(|| {});
+    let mut why = "the forwarder does not answer".to_owned();
+    let joining = tokio::time::timeout(wait, async {
+        while let Some(event) = events.recv().await {
+            match event {
+                JoinEvent::Joined(joined) => return Ok(joined.welcome),
+                JoinEvent::Failed(failure) => bail!("{failure}"),
+                JoinEvent::Waiting(reason) => {
+                    reason_of(reason, root).clone_into(&mut why);
+                    print_error(format!("Waiting: {why}"));
+                }
+            }
+        }
+        bail!("the node has stopped")
+    });
+    let welcome = match joining.await {
+        Ok(welcome) => welcome?,
+        Err(_) => bail!("no answer from the host of {root}: {why}"),
+    };
     let certificate = welcome.certificate;
-    let verified = certificate.data().verify(&anchor.public_key()?);
-    verified.context("the anchor did not sign the certificate")?;
-    ensure!(
-        certificate.public_key()? == key && root.is_prefix_of(&certificate.identity()),
-        "the host certified {}, which was not requested",
-        certificate.name()
-    );
     store.install(&certificate)?;
     node.shutdown().await;
     print_line(format_args!(
@@ -182,61 +169,13 @@ pub(super) async fn join(arguments: JoinRoom) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends the request until it is answered.
-async fn answer(asker: &mut Asker, interest: &Interest) -> anyhow::Result<Data> {
-    let mut refusals = 0;
-    loop {
-        asker.send(&interest.with_nonce(nonce())).await?;
-        let arriving = tokio::time::timeout(REPEAT, async {
-            loop {
-                match asker.receive().await? {
-                    Arrived::Data(data) if interest.matches(&data) => return Ok(Some(data)),
-                    Arrived::Nack(back, namecast_packet::lp::NackReason::None)
-                        if back.name() == interest.name() =>
-                    {
-                        refusals += 1;
-                        if refusals < REFUSALS {
-                            return Ok(None);
-                        }
-                        bail!(
-                            "the host refuses the link: it was used, has ended or is another room's, or the key was revoked. Ask for another link"
-                        );
-                    }
-                    // Nobody serves the room yet, or too many are joining.
-                    Arrived::Nack(back, _) if back.name() == interest.name() => return Ok(None),
-                    _ => {}
-                }
-            }
-        });
-        match arriving.await {
-            Ok(Ok(Some(data))) => return Ok(data),
-            Ok(Ok(None)) => tokio::time::sleep(REPEAT).await,
-            Ok(Err(error)) => return Err(error),
-            Err(_) => {}
+/// Returns why a newcomer waits.
+fn reason_of(reason: WaitReason, root: &Name) -> String {
+    match reason {
+        WaitReason::HostAway => {
+            format!("nobody serves {root}: its host has to run `namecast trust serve {root}`")
         }
+        WaitReason::Undecided => "the host may have to say yes".to_owned(),
+        WaitReason::Crowded => "too many are joining".to_owned(),
     }
-}
-
-/// Fetches the anchor's certificate, which signed `answer`, and compares it with the link's digest.
-async fn anchor(asker: &mut Asker, answer: &Data, link: &Link) -> anyhow::Result<Certificate> {
-    let Some(KeyLocator::Name(locator)) = &answer.signature_info().key_locator else {
-        bail!("the answer names no key");
-    };
-    let question = Question {
-        can_be_prefix: true,
-        ..Question::exact(locator.clone(), WAIT)
-    };
-    let Answer::Data(anchor) = asker.ask(&question).await? else {
-        bail!("nobody has the anchor's certificate {locator}");
-    };
-    let anchor = Certificate::decode(anchor)?;
-    let key = anchor.public_key()?;
-    ensure!(
-        key.digest() == link.anchor,
-        "the answer is signed by another key than the link names"
-    );
-    answer
-        .verify(&key)
-        .context("the signature of the answer is wrong")?;
-    Ok(anchor)
 }

@@ -9,7 +9,7 @@ use namecast_apps::room::{Host, HostEvent, Join, Part, Welcome};
 use namecast_apps::trust::EXCHANGE_KEY;
 use namecast_command::report::{ProgressLine, print_line, printable};
 use namecast_command::{Stop, parse_duration};
-use namecast_net::{Clock, Handle, Identity, Node, NodeConfig, RegistrationState, drive};
+use namecast_net::{Clock, Handle, Identity, Node, NodeConfig, RegistrationState, Wanted, drive};
 use namecast_packet::{Certificate, Component, Description, Name, Validity};
 use namecast_units::{ByteSize, Duration};
 
@@ -21,6 +21,7 @@ use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
 use crate::rooms::{Joined, Room, Rooms};
+use crate::rules::credential;
 
 /// Cost of the route to the host. Forwarders let names below inherit it: those of members must lead to them first.
 const COST: u64 = 100;
@@ -74,9 +75,11 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
         waiting: BTreeMap::new(),
     };
     progress.say(&room.publish(&host).await?);
-    let mut registered = node
-        .register_prefix(uplink.face(), name.clone(), COST)
-        .states();
+    let wanted = Wanted {
+        credential: credential(store.anchor(&name)?),
+        ..Wanted::new(name.clone(), COST)
+    };
+    let mut registered = node.register(uplink.face(), wanted).states();
     print_line(format_args!("{name}, anchor {digest}"))?;
     let mut tick = tokio::time::interval(FIGURES_INTERVAL);
     loop {

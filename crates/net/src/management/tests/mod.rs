@@ -10,6 +10,7 @@ mod face_commands;
 mod hostile;
 mod readvertise;
 mod rib;
+mod rights;
 mod tickets;
 
 use std::time::Duration;

@@ -69,7 +69,7 @@ enum Stage {
     First(First),
     /// Waits for `begin`.
     Waiting(First),
-    Pulling(Pulling),
+    Pulling(Box<Pulling>),
     Over,
 }
 
@@ -225,7 +225,9 @@ impl Reader {
                 let numbering = first.numbering.filter(|_| first.last != Some(0));
                 let seed = self.random.next_u64();
                 self.stage = Some(match numbering {
-                    Some(numbering) => Stage::Pulling(Pulling::new(now, first, numbering, seed)),
+                    Some(numbering) => {
+                        Stage::Pulling(Box::new(Pulling::new(now, first, numbering, seed)))
+                    }
                     None => {
                         self.events.push_back(ReaderEvent::Complete);
                         Stage::Over

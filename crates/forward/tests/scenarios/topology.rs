@@ -142,7 +142,7 @@ impl Net {
                 Some(&(to, face)) => self.nodes[to].handle_frame(self.now, face, transmit.frame),
                 None => match see(transmit.frame) {
                     Ok(seen) => self.seen.entry(end).or_default().push_back(seen),
-                    Err(bare) => self.bare.entry(end).or_default().push(bare),
+                    Err(bare) => self.bare.entry(end).or_default().push(*bare),
                 },
             }
         }
@@ -194,14 +194,14 @@ impl Seen {
 }
 
 /// What is in a frame; a link packet that carries nothing is an error.
-fn see(frame: Bytes) -> Result<Seen, LpPacket> {
+fn see(frame: Bytes) -> Result<Seen, Box<LpPacket>> {
     let mut header = LpPacket::decode(frame).unwrap();
     match header.fragment.take() {
         Some(wire) => Ok(Seen {
             packet: Packet::decode(wire).unwrap(),
             header,
         }),
-        None => Err(header),
+        None => Err(Box::new(header)),
     }
 }
 

@@ -123,7 +123,7 @@ impl Chunks {
             record.flows += 1;
             self.count += 1;
         }
-        let holders = match self.flows.entry(Bytes::copy_from_slice(&had.flow.value())) {
+        let holders = match self.flows.entry(Bytes::copy_from_slice(had.flow.value())) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(Holders {
                 flow: had.flow.detached(),

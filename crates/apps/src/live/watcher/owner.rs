@@ -34,6 +34,7 @@ pub struct Watcher {
     watch: Watch,
     uplinks: Uplinks,
     packets: Packets,
+    unsettled: Unsettled,
 }
 
 impl Watcher {
@@ -45,6 +46,7 @@ impl Watcher {
             watch,
             uplinks,
             packets: Packets::default(),
+            unsettled: Unsettled::default(),
         }
     }
 
@@ -54,6 +56,7 @@ impl Watcher {
             watches: core::slice::from_mut(&mut self.watch),
             objects: &mut [],
             packets: &mut self.packets,
+            unsettled: &mut self.unsettled,
         }
     }
 
@@ -69,7 +72,11 @@ impl Watcher {
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let all = [self.watch.poll_timeout(), self.uplinks.poll_timeout()];
+        let all = [
+            self.unsettled.0,
+            self.watch.poll_timeout(),
+            self.uplinks.poll_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -169,6 +176,7 @@ pub struct WatchersConfig {
 pub struct Watchers {
     uplinks: Uplinks,
     packets: Packets,
+    unsettled: Unsettled,
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
@@ -183,6 +191,7 @@ impl Watchers {
         Self {
             uplinks: uplinks(config.seed, target, config.control),
             packets: Packets::default(),
+            unsettled: Unsettled::default(),
             watches: Vec::new(),
             ids: Vec::new(),
             objects: Vec::new(),
@@ -270,6 +279,7 @@ impl Watchers {
             watches: &mut self.watches,
             objects: &mut self.objects,
             packets: &mut self.packets,
+            unsettled: &mut self.unsettled,
         }
     }
 
@@ -313,7 +323,7 @@ impl Application for Watchers {
         let objects = self.objects.iter();
         let objects = objects.filter_map(|it| it.fetch.poll_timeout());
         let all = watches.chain(objects).chain(self.uplinks.poll_timeout());
-        all.min()
+        all.chain(self.unsettled.0).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
@@ -355,12 +365,17 @@ impl Packets {
     }
 }
 
+/// When the last packet came after which nothing was settled yet: once for all packets that came together.
+#[derive(Debug, Default)]
+struct Unsettled(Option<Instant>);
+
 /// Watches and objects, with the uplinks that they share.
 struct Shared<'a> {
     uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
     objects: &'a mut [Fetching],
     packets: &'a mut Packets,
+    unsettled: &'a mut Unsettled,
 }
 
 impl Shared<'_> {
@@ -380,7 +395,7 @@ impl Shared<'_> {
             Ok(_) => self.count(|watch| watch.meters.counters_mut().unexpected += 1),
             Err(_) => self.count(|watch| watch.meters.counters_mut().malformed += 1),
         }
-        self.settle(now);
+        self.unsettled.0 = Some(now);
     }
 
     /// Counts packets that no watch requested, with the first.
@@ -472,16 +487,17 @@ impl Shared<'_> {
         self.settle(now);
     }
 
-    /// Lets changes that a front-end made take effect.
+    /// Lets packets that came, and changes that a front-end made, take effect.
     fn take_changes(&mut self) {
         let changed = self.watches.iter().filter_map(|watch| watch.changed_at);
-        if let Some(now) = changed.max() {
+        if let Some(now) = changed.chain(self.unsettled.0).max() {
             self.settle(now);
         }
     }
 
-    /// After every event.
+    /// After all that happened at once.
     fn settle(&mut self, now: Instant) {
+        self.unsettled.0 = None;
         for watch in &mut *self.watches {
             watch.settle(now);
         }

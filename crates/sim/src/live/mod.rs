@@ -10,6 +10,7 @@ mod identity;
 mod media;
 mod publisher;
 mod requests;
+mod talk;
 mod traffic;
 mod watcher;
 
@@ -17,5 +18,6 @@ pub use identity::Signing;
 pub use media::{Media, MediaRung, SizeShape};
 pub use publisher::{LivePublisher, LivePublisherConfig};
 pub use requests::Requests;
+pub use talk::{Heard, LiveTalker, LiveTalkerConfig};
 pub use traffic::Traffic;
 pub use watcher::{FrameRecord, LiveWatcher, LiveWatcherConfig, Shown};

@@ -12,6 +12,7 @@ use super::edge;
 use super::observed::Observed;
 use super::requests;
 use super::run::Run;
+use super::talks;
 
 /// Sizes of tables at one instant, and points of curves.
 #[derive(Default)]
@@ -78,6 +79,7 @@ pub(super) fn outcome(
     add_requests(run, observed, samples, &mut metrics);
     add_passage(run, &mut metrics);
     add_flows(observed, fetched, &mut metrics);
+    talks::add(run, &mut metrics);
     add_ideal(run, observed, &mut metrics);
     let mut outcome = Outcome {
         metrics,

@@ -11,6 +11,7 @@ mod publishing;
 mod requests;
 mod run;
 mod spec;
+mod talks;
 mod written;
 
 use core::num::NonZeroU32;
@@ -100,6 +101,7 @@ pub use spec::{
 /// | `link-K-own-queue-long` | seconds in which Data of streams waited more than 100 ms on average |
 /// | `streams-share` | with flows: share of what watchers and flows received, frames' payload and flows' content, that watchers received |
 /// | `kind-K-goodput`, `kind-K-share`, `kind-K-jain` | of the flows whose [`kind`](Flow::kind) is K: content, mean of a flow, Mbit/s; their share of what watchers and flows received; Jain's index among them |
+/// | `talk-in-time-share`, `talk-delay`, `talk-delay-p99` | of the voices of calls, in both directions: packets heard within 150 ms of being spoken, as a share of those spoken; time from mouth to ear, the mean and the 99th percentile, ms |
 /// | `ideal-in-time-share`, `ideal-shown-rate` | with one watcher, where the rate of the first of `links` follows a trace or a model: the bound of [`oracle`](super::oracle) over the whole run |
 /// | `pit`, `cached` | most Interests pending, and most octets of Data cached, in all nodes together, at any sample |
 /// | `producer-held`, `producer-cached` | most Interests held, and most octets kept, by all publishers, at any sample |
@@ -241,6 +243,9 @@ impl StreamScenario {
             for number in [1, publisher.count] {
                 let publisher = publisher.copy(number);
                 find(topology, &publisher.node).map_err(|problem| wrong("node", problem))?;
+                if let Some(caller) = &publisher.caller {
+                    find(topology, caller).map_err(|problem| wrong("caller", problem))?;
+                }
                 let name = publisher.prefix.parse::<Name>();
                 name.map_err(|error| wrong("prefix", error.to_string()))?;
             }

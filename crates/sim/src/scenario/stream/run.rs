@@ -27,9 +27,11 @@ use super::passage::{Passage, Shared};
 use super::path::BaseDelay;
 use super::publishing::{NextHops, Published};
 use super::spec::{Signature, WatcherSpec};
+use super::talks;
 use crate::clock::EPOCH;
 use crate::live::{
-    LivePublisher, LivePublisherConfig, LiveWatcher, LiveWatcherConfig, Media, Shown, Signing,
+    LivePublisher, LivePublisherConfig, LiveTalker, LiveWatcher, LiveWatcherConfig, Media, Shown,
+    Signing,
 };
 use crate::network::{ApplicationId, Network, NodeConfig};
 use crate::topology::routes::Graph;
@@ -46,6 +48,8 @@ pub(in super::super) struct Run<'a> {
     pub(super) watchers: Vec<Watching<'a>>,
     /// Fetchers of flows.
     flows: Vec<ApplicationId>,
+    /// Sides of calls.
+    talkers: Vec<ApplicationId>,
     /// Directions of links to tell about, with their rates at the start in bits per second; infinite if they have none.
     links: Vec<(Direction, f64)>,
     /// What passed these links.
@@ -122,6 +126,7 @@ impl<'a> Run<'a> {
             publishers: Vec::new(),
             watchers: Vec::new(),
             flows: Vec::new(),
+            talkers: Vec::new(),
         };
         run.add_publishers(&topology)?;
         for watcher in &scenario.watchers {
@@ -141,6 +146,7 @@ impl<'a> Run<'a> {
                 run.flows.push(fetched.application);
             }
         }
+        run.add_talks(&topology)?;
         if !run.links.is_empty() {
             run.network.set_link_sink(Box::new(Rc::clone(&run.passage)));
         }
@@ -175,28 +181,65 @@ impl<'a> Run<'a> {
             });
             let id = self.network.add_application(node, application);
             self.publishers.push(id);
-            let own = (root.clone(), node, self.network.application_face(id));
-            next_hops.insert(own, 0);
-            for (at, ways) in graph.all_next_hops(node).into_iter().enumerate() {
-                let taken = match self.scenario.routes {
-                    Routes::Shortest => 1,
-                    Routes::All => usize::MAX,
-                };
-                for way in ways.into_iter().take(taken) {
-                    let face = self.network.face_of(at, way.link);
-                    let face = face.expect("a way starts at its node");
-                    let cost = next_hops
-                        .entry((root.clone(), at, face))
-                        .or_insert(way.cost);
-                    *cost = way.cost.min(*cost);
-                }
+            self.find_ways((&graph, node), (&root, id), &mut next_hops);
+        }
+        self.add_routes(next_hops).map_err(wrong)
+    }
+
+    /// Adds the ways to an application that serves `root` at a node.
+    fn find_ways(
+        &self,
+        (graph, node): (&Graph, NodeIndex),
+        (root, id): (&Name, ApplicationId),
+        next_hops: &mut NextHops,
+    ) {
+        let own = (root.clone(), node, self.network.application_face(id));
+        next_hops.insert(own, 0);
+        for (at, ways) in graph.all_next_hops(node).into_iter().enumerate() {
+            let taken = match self.scenario.routes {
+                Routes::Shortest => 1,
+                Routes::All => usize::MAX,
+            };
+            for way in ways.into_iter().take(taken) {
+                let face = self.network.face_of(at, way.link);
+                let face = face.expect("a way starts at its node");
+                let cost = next_hops
+                    .entry((root.clone(), at, face))
+                    .or_insert(way.cost);
+                *cost = way.cost.min(*cost);
             }
         }
+    }
+
+    fn add_routes(&mut self, next_hops: NextHops) -> Result<(), String> {
         for ((prefix, node, face), cost) in next_hops {
             let added = self.network.add_route(node, prefix, face, cost);
-            added.map_err(|error| wrong(error.to_string()))?;
+            added.map_err(|error| error.to_string())?;
         }
         Ok(())
+    }
+
+    fn add_talks(&mut self, topology: &Topology) -> Result<(), ScenarioError> {
+        let wrong = |problem: String| ScenarioError::new("caller", problem);
+        let graph = Graph::new(topology);
+        let mut next_hops = NextHops::new();
+        for (node, config) in talks::all(&self.scenario.publishers) {
+            let node = find(topology, &node).map_err(wrong)?;
+            let root = config.root.clone();
+            let id = self.network.add_application(node, LiveTalker::new(config));
+            self.talkers.push(id);
+            self.find_ways((&graph, node), (&root, id), &mut next_hops);
+        }
+        self.add_routes(next_hops).map_err(wrong)
+    }
+
+    /// Both sides of each call, one after the other.
+    pub(super) fn talkers(&self) -> Vec<&LiveTalker> {
+        let talkers = self.talkers.iter();
+        let talkers = talkers.map(|id| self.network.application(*id));
+        talkers
+            .map(|talker| talker.expect("talkers are talkers"))
+            .collect()
     }
 
     fn add_watcher(
@@ -537,8 +580,10 @@ fn passage(
     let prefixes = published.iter();
     let prefixes = prefixes.map(|published| name(&published.spec.prefix));
     let prefixes = prefixes.collect::<Result<Vec<_>, _>>()?;
-    // Without flows, all Data is of streams.
-    let prefixes = Some(prefixes).filter(|_| !scenario.flows.is_empty());
+    // Without flows and calls, all Data is of streams.
+    let has_calls = scenario.publishers.iter().any(|it| it.caller.is_some());
+    let has_others = has_calls || !scenario.flows.is_empty();
+    let prefixes = Some(prefixes).filter(|_| has_others);
     let links = links.iter();
     let links = links.map(|(direction, _)| (direction.link, direction.from_second));
     let passage = Passage::new(links.collect(), &scenario.all_windows(), prefixes);

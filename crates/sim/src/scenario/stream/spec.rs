@@ -59,6 +59,9 @@ pub struct PublisherSpec {
     pub headers: u32,
     /// Whether others publish the same stream.
     pub shared: bool,
+    /// Node from which somebody calls the publisher's host when it starts: two people who speak all the time, once for all copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caller: Option<String>,
     /// What it publishes.
     #[default(vec![StreamSpec::default()])]
     pub streams: Vec<StreamSpec>,

@@ -183,6 +183,7 @@ fn the_publisher(scenario: &StreamScenario) -> Result<&PublisherSpec, Refusal> {
         ("stop", publisher.stop.is_some(), "none"),
         ("shared", publisher.shared, "'false'"),
         ("headers", publisher.headers > 0, "0"),
+        ("caller", publisher.caller.is_some(), "none"),
     ];
     refuse_any("publishers.0.", extras)?;
     Ok(publisher)

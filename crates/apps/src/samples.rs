@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use namecast_packet::{Data, Verifier};
 use namecast_stream::path::{Nacked, Request, Retry, Token};
-use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind};
+use namecast_stream::{Lead, SampleClass, SegmentId, SegmentKind, fec};
 use namecast_units::Instant;
 
 /// Interests for a packet before its sample is given up: six take some eight seconds.
@@ -145,6 +146,20 @@ impl Sequence {
         self.next = Some(next);
     }
 
+    /// Begins the first sample that is not known to be published, up to `last` and if there is room. Returns its number.
+    pub(crate) fn begin_ahead(&mut self, config: &Limits, last: u64) -> Option<u64> {
+        let next = self.next.filter(|next| *next <= last)?;
+        let is_published = self.newest.is_some_and(|newest| next <= newest);
+        if is_published || self.samples.len() >= config.max_samples {
+            return None;
+        }
+        self.next = Some(next.checked_add(1)?);
+        let mut pulled = Pulled::default();
+        pulled.missing.insert(LEAD, false);
+        self.samples.insert(next, pulled);
+        Some(next)
+    }
+
     /// Packets that were requested and are still missing.
     pub(crate) fn outstanding(&self) -> usize {
         let missing = self.samples.values().flat_map(|it| it.missing.values());
@@ -172,21 +187,25 @@ impl Sequence {
         asked.collect()
     }
 
-    /// Takes a packet. Returns the lead if it is one that counts.
+    /// Takes a packet; the copy of a lead stands for the lead. Returns the lead if it is one that counts.
     pub(crate) fn on_data(
         &mut self,
         id: SegmentId,
         data: &Data,
         verifier: &dyn Verifier,
     ) -> (Taken, Option<Lead>) {
-        let place = (id.kind, id.index);
+        let is_lead = id.is_lead() || id.kind == SegmentKind::LeadCopy;
+        let place = match is_lead {
+            true => LEAD,
+            false => (id.kind, id.index),
+        };
         let Some(pulled) = self.samples.get_mut(&id.sequence) else {
             return (Taken::Unwanted, None);
         };
         if !pulled.missing.contains_key(&place) {
             return (Taken::Unwanted, None);
         }
-        let lead = id.is_lead().then(|| Lead::decode(data).ok()).flatten();
+        let lead = is_lead.then(|| Lead::decode(data).ok()).flatten();
         let lead = lead.filter(|_| data.verify(verifier).is_ok());
         let vouched = pulled.lead.as_ref();
         let vouched = vouched.is_some_and(|lead| lead.vouches_for(id.kind, id.index, data));
@@ -282,6 +301,30 @@ impl Taken {
         };
         requests.into_iter().flatten()
     }
+}
+
+/// Returns the payload of a sample from its packets, with parity where segments are missing; `None` if it is not whole.
+pub(crate) fn assemble(lead: &Lead, packets: &[(Place, Data)]) -> Option<Bytes> {
+    let mut data = vec![None; lead.data_count()];
+    let mut parity = vec![None; lead.parity_count()];
+    data[0] = Some(lead.share().clone());
+    for ((kind, index), packet) in &packets[1..] {
+        let shards = match kind {
+            SegmentKind::Data => &mut data,
+            SegmentKind::Parity => &mut parity,
+            SegmentKind::LeadCopy | SegmentKind::InterFrame => continue,
+        };
+        *shards.get_mut(usize::try_from(*index).ok()?)? = packet.content();
+    }
+    let shards = match data.iter().any(Option::is_none) {
+        true => fec::recover(&data, &parity, lead.shard_size()).ok()?,
+        false => data.into_iter().flatten().collect(),
+    };
+    let mut payload = BytesMut::with_capacity(lead.header().payload_size);
+    shards
+        .iter()
+        .for_each(|shard| payload.extend_from_slice(shard));
+    Some(payload.freeze())
 }
 
 /// Nobody on the way has a packet: it is requested again, the first time at once.

@@ -28,6 +28,9 @@ pub struct Media {
     /// repeated.
     #[arg(long, value_name = "NAME=FILE|-")]
     pub data: Vec<DataInput>,
+    /// Lines of --data are events without a rhythm: each reaches every reader once and in order, however late.
+    #[arg(long, requires = "data")]
+    pub events: bool,
     /// Title of the stream for people, which players show beside the name: up to 200 octets.
     #[arg(long, value_name = "TEXT", value_parser = parse_title)]
     pub title: Option<String>,

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use namecast_stream::catalogue::SEGMENT_SIZES;
 use namecast_stream::segmenter::SegmenterConfig;
-use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{InterFrameFec, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Duration;
 
 use crate::ingest::ladder::{COPY, label};
@@ -71,6 +71,7 @@ fn describe_video(video: &VideoConfig, cutting: Cutting) -> StreamInfo {
         rungs: video.ladder.rungs().iter().map(rung).collect(),
         segment_size: cutting.carrying(video.max_frame),
         parity_percent: cutting.parity_percent,
+        reading: Reading::default(),
     }
 }
 
@@ -120,6 +121,7 @@ fn describe_audio(audio: &AudioConfig, cutting: Cutting) -> StreamInfo {
         }],
         segment_size: cutting.segment_size,
         parity_percent: cutting.parity_percent,
+        reading: Reading::default(),
     }
 }
 

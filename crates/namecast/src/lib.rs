@@ -47,7 +47,7 @@ pub use namecast_apps::live::{Stats, WatcherConfig};
 pub use namecast_apps::object::{Failure, Fetched, FetcherConfig};
 pub use namecast_apps::trust::ExchangeSecret;
 pub use namecast_apps::{Application, Now, Output};
-pub use namecast_net::{Driven, Handle, Timer, drive};
+pub use namecast_net::{Driven, FaceId, Handle, Timer, drive};
 pub use namecast_packet::Name;
 #[cfg(feature = "watch")]
 pub use namecast_stream::path::Weight;

@@ -81,6 +81,14 @@ impl Node {
     /// If the address is none, or the node has stopped.
     pub async fn connect(&self, address: &str) -> Result<(), Error> {
         let face = self.inner.connect(address.parse::<FaceUri>()?).await?;
+        self.attach(face).await
+    }
+
+    /// Does what [`connect`](Self::connect) does, with a face to a forwarder that there is already.
+    ///
+    /// # Errors
+    /// If there is no such face, or the node has stopped.
+    pub async fn attach(&self, face: FaceId) -> Result<(), Error> {
         self.inner.add_route(Name::root(), face, 10).await?;
         lock(&self.uplinks).push(face);
         Ok(())

@@ -7,7 +7,7 @@ use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_net::Handle;
 use namecast_packet::Name;
 use namecast_stream::producer::RungId;
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Bitrate;
 
 use crate::error::Error;
@@ -69,6 +69,13 @@ impl Publish {
     #[must_use]
     pub fn data(self, name: &str, samples_per_second: u32, octets: u32) -> Self {
         self.stream(StreamInfo::data(name, samples_per_second, octets))
+    }
+
+    /// Adds a stream of events: cues, messages, changes of a state. They have no rhythm, and whoever watches gets each once and in
+    /// order, however late. There may be up to `events_per_second` for a while, of about `octets` each.
+    #[must_use]
+    pub fn events(self, name: &str, events_per_second: u32, octets: u32) -> Self {
+        self.stream(StreamInfo::events(name, events_per_second, octets))
     }
 
     /// Adds a video that your encoder gives in `rungs`, with a key frame each `key_interval` frames. `codec` is the codec as
@@ -164,6 +171,7 @@ fn stream(name: &str, kind: StreamKind, codec: &str, rungs: Vec<Rung>) -> Stream
         rungs,
         segment_size: StreamInfo::SEGMENT_SIZE,
         parity_percent: StreamInfo::PARITY_PERCENT,
+        reading: Reading::default(),
     }
 }
 

@@ -70,6 +70,31 @@ pub struct StreamInfo {
     pub segment_size: u32,
     /// Parity segments per hundred data segments.
     pub parity_percent: u32,
+    /// How its samples are read; data only.
+    #[serde(default, skip_serializing_if = "Reading::is_complete")]
+    pub reading: Reading,
+}
+
+/// How the samples of a data stream are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reading {
+    /// Each once and in order, however late. They have no rhythm.
+    Events,
+    /// In order, within the playout target: those that are later are left out. Another word that this version does not know is read so.
+    #[default]
+    #[serde(other)]
+    Complete,
+}
+
+impl Reading {
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    const fn is_complete(&self) -> bool {
+        matches!(self, Self::Complete)
+    }
 }
 
 /// What a stream carries.
@@ -287,6 +312,16 @@ impl StreamInfo {
             rungs: vec![rung],
             segment_size: Self::SEGMENT_SIZE,
             parity_percent: Self::PARITY_PERCENT,
+            reading: Reading::Complete,
+        }
+    }
+
+    /// Describes a stream of events: samples without a rhythm, up to `samples_per_second` for a while, each of which readers get once
+    /// and in order, however late.
+    pub fn events(name: &str, samples_per_second: u32, octets: u32) -> Self {
+        Self {
+            reading: Reading::Events,
+            ..Self::data(name, samples_per_second, octets)
         }
     }
 
@@ -438,6 +473,7 @@ mod tests {
             rungs: vec![rung],
             segment_size: 1_000,
             parity_percent: 20,
+            reading: Reading::default(),
         };
         Catalogue {
             version: 12,

@@ -26,7 +26,7 @@ pub mod sample;
 pub mod seal;
 pub mod segmenter;
 
-pub use catalogue::{Catalogue, CatalogueError, Rung, SampleRate, StreamInfo, StreamKind};
+pub use catalogue::{Catalogue, CatalogueError, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 pub use choice::ParseChoiceError;
 pub use inter_frame::InterFrameFec;
 pub use metadata::{Latest, Metadata, NewestSample};

@@ -6,7 +6,7 @@ use namecast_apps::object::{Server, ServerConfig};
 use namecast_forward::Config;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Timestamp};
 
 use super::*;
@@ -110,6 +110,7 @@ fn publisher() -> Publisher {
         }],
         segment_size: 1_000,
         parity_percent: 20,
+        reading: Reading::default(),
     };
     let config = PublisherConfig {
         root: "/demo".parse().unwrap(),

@@ -13,7 +13,7 @@ use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{
     Certificate, Data, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Validity,
 };
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, ByteSize, Instant, Random, Timestamp};
 
 /// The publisher's wall clock at the start of virtual time.
@@ -85,6 +85,7 @@ impl Show {
             rungs,
             segment_size: 1_000,
             parity_percent: 20,
+            reading: Reading::default(),
         };
         let mut video: Vec<_> = self
             .rungs

@@ -119,7 +119,7 @@ impl Sources {
             sources.add(label, ingest, cutting);
         }
         for data in &media.data {
-            sources.add_data(data)?;
+            sources.add_data(data, media.events)?;
         }
         Ok(sources)
     }
@@ -149,7 +149,7 @@ impl Sources {
         });
     }
 
-    fn add_data(&mut self, data: &DataInput) -> anyhow::Result<()> {
+    fn add_data(&mut self, data: &DataInput, are_events: bool) -> anyhow::Result<()> {
         let (sender, lines) = mpsc::channel(QUEUED_LINES);
         let file: Box<dyn Read + Send> = match &data.path {
             Some(path) => Box::new(File::open(path).with_context(|| {
@@ -158,8 +158,10 @@ impl Sources {
             None => Box::new(io::stdin()),
         };
         thread::spawn(move || read_lines(file, &sender));
-        self.streams
-            .push(StreamInfo::data(&data.name, LINES.0, LINES.1));
+        self.streams.push(match are_events {
+            true => StreamInfo::events(&data.name, LINES.0, LINES.1),
+            false => StreamInfo::data(&data.name, LINES.0, LINES.1),
+        });
         self.data.push(DataSource {
             name: data.name.clone(),
             lines: Some(lines),

@@ -10,7 +10,7 @@ use namecast_apps::live::{
 };
 use namecast_net::{ApplicationFace, Identity, KeyStore, Node, NodeConfig};
 use namecast_packet::{Certificate, Data, LpPacket, Name, Packet};
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Duration, Random};
 use tokio::sync::mpsc;
 
@@ -41,6 +41,7 @@ fn stream() -> StreamInfo {
         }],
         segment_size: 1_000,
         parity_percent: 0,
+        reading: Reading::default(),
     }
 }
 

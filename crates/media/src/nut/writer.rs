@@ -250,7 +250,7 @@ pub(crate) fn put_frame(
 mod tests {
     use super::super::NutReader;
     use super::*;
-    use namecast_stream::SampleRate;
+    use namecast_stream::{Reading, SampleRate};
     use namecast_units::Bitrate;
 
     fn video() -> StreamInfo {
@@ -274,6 +274,7 @@ mod tests {
             }],
             segment_size: 1_000,
             parity_percent: 20,
+            reading: Reading::default(),
         }
     }
 

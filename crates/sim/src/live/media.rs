@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use namecast_netem::standard_normal;
-use namecast_stream::{InterFrameFec, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{InterFrameFec, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, Random};
 use serde::{Deserialize, Serialize};
 
@@ -186,6 +186,7 @@ impl Media {
             rungs: self.rungs.iter().map(rung).collect(),
             segment_size: self.segment_size,
             parity_percent: self.parity_percent,
+            reading: Reading::default(),
         }
     }
 }

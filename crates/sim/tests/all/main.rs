@@ -4,6 +4,7 @@
 
 mod archive;
 mod bad_input;
+mod events;
 mod feedback;
 mod link_reliability;
 mod live_world;

@@ -13,7 +13,7 @@ use super::in_flight::Out;
 use super::queue::count_down;
 use super::want::{ClientId, Selectors, Token, Tokens};
 
-/// Lifetime of Interests: what they request exists.
+/// Lifetime of Interests, where what they request exists. Those that wait longer for the first answer have that as their lifetime.
 const LIFETIME: Duration = Duration::from_secs(1);
 
 /// When an object that does not come is requested again.
@@ -254,7 +254,8 @@ impl Objects {
             let wait = retry.first_wait * (1 << pending.attempts.min(8));
             pending.due_at = Some(now + wait.min(retry.max_wait));
         }
-        let interest = interest.clone().lifetime(LIFETIME);
+        let wait = retry.map_or(LIFETIME, |retry| retry.first_wait);
+        let interest = interest.clone().lifetime(wait.max(LIFETIME));
         let archived = delegation.as_ref().filter(|_| pending.attempts % 2 == 0);
         pending.attempts += 1;
         Some(match archived {

@@ -8,7 +8,7 @@ mod asked;
 mod inter_frame;
 
 use super::*;
-use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::catalogue::{Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::{Lead, SegmentError};
@@ -56,6 +56,7 @@ fn catalogue(version: u64) -> Catalogue {
         rungs: vec![rung],
         segment_size: 1_000,
         parity_percent: 20,
+        reading: Reading::default(),
     };
     Catalogue {
         version,

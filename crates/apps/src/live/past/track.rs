@@ -5,13 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use core::ops::RangeInclusive;
 use core::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use namecast_packet::{Data, Verifier};
 use namecast_stream::index::{IndexedSample, RungIndex};
 use namecast_stream::metadata::Latest;
-use namecast_stream::{
-    Lead, Rung, RungNames, SampleClass, SampleHeader, SegmentId, SegmentKind, StreamKind, fec,
-};
+use namecast_stream::{Lead, Rung, RungNames, SampleClass, SampleHeader, SegmentId, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use super::plays_at;
@@ -237,7 +235,7 @@ impl Track {
         let Some(lead) = lead else {
             return;
         };
-        let Some(payload) = self.assemble(&lead, packets) else {
+        let Some(payload) = samples::assemble(&lead, packets) else {
             self.on_gap(class, &(sequence..=sequence));
             return;
         };
@@ -250,30 +248,6 @@ impl Track {
             is_reset: false,
         };
         self.ready.insert((class, sequence), whole);
-    }
-
-    /// The sample from its packets, with parity where segments are missing.
-    fn assemble(&self, lead: &Lead, packets: &[(samples::Place, Data)]) -> Option<Bytes> {
-        let mut data = vec![None; lead.data_count()];
-        let mut parity = vec![None; lead.parity_count()];
-        data[0] = Some(lead.share().clone());
-        for ((kind, index), packet) in &packets[1..] {
-            let shards = match kind {
-                SegmentKind::Data => &mut data,
-                SegmentKind::Parity => &mut parity,
-                SegmentKind::LeadCopy | SegmentKind::InterFrame => continue,
-            };
-            *shards.get_mut(usize::try_from(*index).ok()?)? = packet.content();
-        }
-        let shards = match data.iter().any(Option::is_none) {
-            true => fec::recover(&data, &parity, lead.shard_size()).ok()?,
-            false => data.into_iter().flatten().collect(),
-        };
-        let mut payload = BytesMut::with_capacity(lead.header().payload_size);
-        shards
-            .iter()
-            .for_each(|shard| payload.extend_from_slice(shard));
-        Some(payload.freeze())
     }
 
     fn on_gap(&mut self, class: SampleClass, range: &RangeInclusive<u64>) {

@@ -3,7 +3,7 @@ use core::time::Duration;
 use namecast_packet::lp::NackReason;
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Data, Interest, KeyLocator, LpPacket, Nonce, Validity};
-use namecast_stream::{Lead, Metadata, SampleRate, SegmentError, StreamKind};
+use namecast_stream::{Lead, Metadata, Reading, SampleRate, SegmentError, StreamKind};
 use namecast_units::{Bitrate, Random};
 
 use super::*;
@@ -47,6 +47,7 @@ fn stream(name: &str, kind: StreamKind, rate: u32, rungs: &[&str]) -> StreamInfo
         rungs: rungs.iter().map(rung).collect(),
         segment_size: 1_000,
         parity_percent: 20,
+        reading: Reading::default(),
     }
 }
 

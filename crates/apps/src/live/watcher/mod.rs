@@ -2,6 +2,7 @@
 
 mod catalogues;
 mod config;
+mod events;
 mod join;
 mod output;
 mod owner;
@@ -122,6 +123,9 @@ impl Watch {
         for consumer in self.streams.consumers() {
             consumer.handle_timeout(now);
         }
+        for events in self.streams.events() {
+            events.handle_timeout(now);
+        }
     }
 
     /// Returns when there is something to do next, if nothing arrives.
@@ -240,6 +244,9 @@ impl Watch {
         for consumer in self.streams.consumers() {
             consumer.handle_link_change(now);
         }
+        for events in self.streams.events() {
+            events.handle_link_change(now);
+        }
         self.gather();
         self.travel.handle_link_change(now);
     }
@@ -279,6 +286,14 @@ impl Watch {
         token: Token,
         (data, delivery): (&Data, Delivery),
     ) -> bool {
+        if let Some(events) = self.streams.events_of(token.client) {
+            let Some(verifier) = self.authority.verifier() else {
+                return true;
+            };
+            let taken = events.handle_answer(now, token, (data, &**verifier));
+            self.meters.counters_mut().verification_failures += u64::from(taken.is_err());
+            return taken.unwrap_or(true);
+        }
         if let Some(consumer) = self.streams.consumer(token.client) {
             consumer.handle_data(now, token.segment, data, delivery);
             return true;
@@ -311,7 +326,9 @@ impl Watch {
         let Nacked {
             token, is_latest, ..
         } = nacked;
-        if let Some(consumer) = self.streams.consumer(token.client) {
+        if let Some(events) = self.streams.events_of(token.client) {
+            events.handle_nack(now, nacked, reason);
+        } else if let Some(consumer) = self.streams.consumer(token.client) {
             self.requests.push_back(Request::TakeBack(nacked, reason));
             consumer.handle_nack(now, token.segment, (interest.nonce(), reason));
             if reason == NackReason::None && token.segment.is_lead() && is_latest {
@@ -346,6 +363,10 @@ impl Watch {
             }
             // A consumer's is for it alone.
             path::Event::Dropped(token) => {
+                if let Some(events) = self.streams.events_of(token.client) {
+                    events.on_dropped(token);
+                    return self.gather();
+                }
                 if !self.on_object_dropped(token) && self.travel.on_dropped(token) {
                     self.run_past(now);
                 }

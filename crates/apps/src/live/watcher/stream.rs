@@ -9,10 +9,11 @@ use namecast_stream::consumer::{
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::ClientId;
-use namecast_stream::{Rung, StreamInfo, StreamKind, StreamNames};
+use namecast_stream::{Reading, Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
+use super::events::Events;
 use super::output::Decoding;
 use super::rungs::{AutoRung, Decision, Probing, first_rung, wire_rate};
 use super::sealed::Origin;
@@ -28,6 +29,8 @@ pub(super) struct Pulled {
     /// The rung that frames come from.
     pub rung: String,
     pub consumer: Consumer,
+    /// Reads its samples instead of the consumer, which then stands still.
+    pub events: Option<Events>,
     /// The rung that they will come from, until it has a key sample in time.
     pub upcoming: Option<Upcoming>,
     /// What the publisher said of all rungs, as of one group.
@@ -143,6 +146,8 @@ impl ConsumerFactory<'_> {
             info: info.clone(),
             first: None,
             rung: rung.name.clone(),
+            events: (info.kind == StreamKind::Data && info.reading == Reading::Events)
+                .then(|| Events::new(consumer.source().names.clone(), self.client)),
             consumer,
             upcoming: None,
             numbering: Vec::new(),
@@ -200,6 +205,9 @@ impl Pulled {
 
     /// Takes over what the pull of the same stream from an earlier publisher counted.
     pub(super) fn inherit(&mut self, before: Self) {
+        if let Some(events) = self.events.as_mut().filter(|_| before.events.is_some()) {
+            events.follow();
+        }
         self.past = before.counters();
         self.past_published = before.past_published + before.consumer.schedule().published();
         self.had_frame = before.had_frame;
@@ -209,6 +217,10 @@ impl Pulled {
 
     /// Returns the next thing that one of the consumers wants done.
     pub(super) fn poll_output(&mut self) -> Option<(ClientId, consumer::Output)> {
+        let event = self.events.as_mut().and_then(Events::poll_output);
+        if let Some(event) = event {
+            return Some((self.consumer.client(), event));
+        }
         let mut consumers = self.consumers();
         consumers.find_map(|consumer| Some((consumer.client(), consumer.poll_output()?)))
     }
@@ -225,7 +237,8 @@ impl Pulled {
         let decides_at = self.auto.as_ref().and_then(AutoRung::poll_timeout);
         let overdue_at = self.upcoming.as_ref().and_then(Upcoming::overdue_at);
         let own = [self.switch_at(), self.gives_up_at(), decides_at, overdue_at];
-        let consumers = [self.consumer.poll_timeout(), upcoming];
+        let events = self.events.as_ref().and_then(Events::poll_timeout);
+        let consumers = [self.consumer.poll_timeout(), upcoming, events];
         consumers.into_iter().chain(own).flatten()
     }
 
@@ -259,6 +272,11 @@ impl Pulled {
             self.start_upcoming(now, latest);
         }
         let own = Self::latest_of(&self.consumer, latest)?;
+        if let Some(events) = &mut self.events {
+            let next = events.line_up(now, own, self.first)?;
+            self.has_started = true;
+            return Some(LinedUp::Started(next));
+        }
         let before_first = self.before_first(own);
         let (own, at) = match (&before_first, self.begun_lately(own)) {
             (Some(before), _) => (before, StartAt::NextKey),

@@ -11,6 +11,7 @@ use namecast_stream::path::{ClientId, Request, Weight};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::WatcherConfig;
+use super::events::Events;
 use super::stream::Pulled;
 
 /// Nothing has arrived for this long, and for [`STARVATION_PERIODS`]: the streams are starved. A frame or two late are none of it.
@@ -105,9 +106,23 @@ impl Streams {
         ended
     }
 
-    /// Returns the next thing to withdraw, until `None`. What is out comes all the same, and shows something of the path.
+    /// Returns the next thing that a reader of events requests, or the next thing to withdraw, until `None`. What is out comes all the same, and shows something of the path.
     pub(super) fn poll_request(&mut self) -> Option<Request> {
-        self.requests.pop_front()
+        let request = self.events().find_map(Events::poll_request);
+        request.or_else(|| self.requests.pop_front())
+    }
+
+    /// Returns the readers of events.
+    pub(super) fn events(&mut self) -> impl Iterator<Item = &mut Events> {
+        let pulled = self.pulled.iter_mut();
+        pulled.filter_map(|pulled| pulled.events.as_mut())
+    }
+
+    /// Returns the reader of events that the uplink knows as `client`.
+    pub(super) fn events_of(&mut self, client: ClientId) -> Option<&mut Events> {
+        let mut pulled = self.pulled.iter_mut();
+        let own = pulled.find(|pulled| pulled.consumer.client() == client)?;
+        own.events.as_mut()
     }
 
     /// Returns what sound takes on the wire.

@@ -109,8 +109,8 @@ fn audio(stream: &StreamInfo) -> FoundAudio {
 
 #[cfg(test)]
 mod tests {
-    use namecast_stream::SampleRate;
     use namecast_stream::catalogue::Rung;
+    use namecast_stream::{Reading, SampleRate};
     use namecast_units::Bitrate;
 
     use super::*;
@@ -138,6 +138,7 @@ mod tests {
             }],
             segment_size: 1_000,
             parity_percent: 20,
+            reading: Reading::default(),
         }
     }
 

@@ -165,6 +165,7 @@ impl Publication {
         Media {
             input: vec![Input::Pipe(pipe)],
             data: Vec::new(),
+            events: false,
             title: None,
             looped: false,
             limits: Some(*self.gate.limits()),

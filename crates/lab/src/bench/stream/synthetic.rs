@@ -14,7 +14,7 @@ use namecast_apps::trust::ExchangeSecret;
 use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig, random};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
-use namecast_stream::{ProducerConfig, Rung, SampleRate, StreamInfo, StreamKind};
+use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::{Bitrate, ByteSize, Duration, Random};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
@@ -242,6 +242,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
         }],
         segment_size: arguments.segment_size,
         parity_percent,
+        reading: Reading::default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod application;
 pub mod archive;
+pub mod cues;
 mod discovery;
 mod face;
 #[cfg(test)]

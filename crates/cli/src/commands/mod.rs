@@ -2,6 +2,7 @@
 
 mod archive;
 mod claiming;
+mod cue;
 mod demo;
 mod disk;
 mod exchange;
@@ -42,6 +43,7 @@ pub use watch::{NotLive, PastTime};
 
 use crate::manage::{self, Managed};
 use archive::Archive;
+use cue::{CueCommand, DeviceCommand};
 use demo::Demo;
 use exchange::ExchangeFiles;
 use forwarder::Forwarder;
@@ -85,6 +87,7 @@ Examples:
   namecast send film.mkv /alice/film            send a file to whoever runs: namecast receive /alice/film
   namecast exchange /alice /bob photo.jpg       give Bob a file, and take his
   namecast talk /alice /bob                     call Bob, who waits with namecast talk /bob
+  namecast cue desk /show                       send cues to devices that run: namecast device /show light-1
   namecast remote /me /host                     a terminal on a machine that knows one's key"
 )]
 pub struct Arguments {
@@ -117,6 +120,10 @@ pub enum Command {
     Receive(Receive),
     /// Call somebody, or wait for a call.
     Talk(Talk),
+    /// Run the desk of a show: cues that devices execute together.
+    Cue(CueCommand),
+    /// Execute the cues of a show, each once and at its time.
+    Device(DeviceCommand),
     /// Work on another machine, or let others work on this one: a terminal.
     #[cfg(unix)]
     Remote(Remote),
@@ -178,6 +185,8 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Send(arguments) => send::run(arguments).await,
         Command::Receive(arguments) => receive::run(arguments).await,
         Command::Talk(arguments) => talk::run(arguments).await,
+        Command::Cue(arguments) => cue::run(arguments).await,
+        Command::Device(arguments) => cue::run_device(arguments).await,
         #[cfg(unix)]
         Command::Remote(arguments) => remote::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,

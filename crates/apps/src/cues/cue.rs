@@ -1,0 +1,293 @@
+//! What a desk says, and what devices answer, as JSON.
+
+use core::fmt;
+use core::str::FromStr;
+
+use namecast_units::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// Longest cue or report, in octets of JSON.
+pub const MAX_CUE: usize = 4_000;
+/// Longest number of a cue, and longest name of a target, in octets.
+const MAX_TEXT: usize = 64;
+/// Most targets of a cue.
+const MAX_TARGETS: usize = 64;
+
+/// Identity of a cue: 16 random octets, as 32 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CueId(pub [u8; 16]);
+
+/// What is to happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Prepare for the cue.
+    Standby,
+    /// Execute it.
+    Go,
+    /// End what runs, and execute nothing that waits for its time.
+    Stop,
+    /// Take back what the cue did.
+    Undo,
+}
+
+/// One cue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cue {
+    /// Its identity: devices execute it once.
+    pub id: CueId,
+    /// Its number in the list: `12.5`.
+    pub number: String,
+    /// What is to happen.
+    pub action: Action,
+    /// When, by the desk's clock: microseconds since 1970.
+    #[serde(with = "micros")]
+    pub at: Timestamp,
+    /// Devices that it is for; empty: all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
+    /// Values for whatever executes it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub values: Map<String, Value>,
+}
+
+/// What a device did with a cue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {
+    /// The cue.
+    pub id: CueId,
+    /// Its number.
+    pub number: String,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// When, by the desk's clock as the device knows it.
+    #[serde(with = "micros")]
+    pub at: Timestamp,
+}
+
+/// What became of a cue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It was executed.
+    Executed,
+    /// It came too late, and was not executed.
+    Stale,
+    /// A stop came before its time.
+    Stopped,
+}
+
+/// Why a cue was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CueError {
+    /// It has more than [`MAX_CUE`] octets.
+    #[error("{0} octets: expected at most {MAX_CUE}")]
+    TooLong(usize),
+    /// It is not JSON, or not of this shape.
+    #[error("no cue: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A field's value is out of bounds.
+    #[error("{field}: {problem}")]
+    Field {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+}
+
+impl Cue {
+    /// Reads a cue.
+    ///
+    /// # Errors
+    /// The first field that is out of bounds, or where it stops being JSON.
+    pub fn decode(json: &[u8]) -> Result<Self, CueError> {
+        if json.len() > MAX_CUE {
+            return Err(CueError::TooLong(json.len()));
+        }
+        let cue: Self = serde_json::from_slice(json)?;
+        cue.validate()?;
+        Ok(cue)
+    }
+
+    /// Validates and writes the cue.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub fn encode(&self) -> Result<Vec<u8>, CueError> {
+        self.validate()?;
+        let json = serde_json::to_vec(self)?;
+        match json.len() {
+            0..=MAX_CUE => Ok(json),
+            length => Err(CueError::TooLong(length)),
+        }
+    }
+
+    /// Returns whether it is for `device`.
+    pub fn is_for(&self, device: &str) -> bool {
+        self.targets.is_empty() || self.targets.iter().any(|target| target == device)
+    }
+
+    fn validate(&self) -> Result<(), CueError> {
+        let wrong = |field, problem| Err(CueError::Field { field, problem });
+        let is_text = |text: &str| {
+            (1..=MAX_TEXT).contains(&text.len()) && !text.chars().any(char::is_control)
+        };
+        let problem = "expected 1 to 64 octets without control characters";
+        if !is_text(&self.number) {
+            return wrong("number", problem);
+        }
+        if self.targets.len() > MAX_TARGETS {
+            return wrong("targets", "expected at most 64");
+        }
+        if !self.targets.iter().all(|target| is_text(target)) {
+            return wrong("targets", problem);
+        }
+        Ok(())
+    }
+}
+
+impl Done {
+    /// Reads a report.
+    ///
+    /// # Errors
+    /// Where it stops being JSON of this shape.
+    pub fn decode(json: &[u8]) -> Result<Self, CueError> {
+        match json.len() {
+            0..=MAX_CUE => Ok(serde_json::from_slice(json)?),
+            length => Err(CueError::TooLong(length)),
+        }
+    }
+
+    /// Writes the report.
+    ///
+    /// # Panics
+    /// Never: its fields are JSON.
+    pub fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("text and numbers")
+    }
+}
+
+impl fmt::Display for CueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for CueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for CueId {
+    type Err = CueError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let problem = CueError::Field {
+            field: "id",
+            problem: "expected 32 hexadecimal digits",
+        };
+        if text.len() != 32 || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(problem);
+        }
+        let number = u128::from_str_radix(text, 16).map_err(|_| problem)?;
+        Ok(Self(number.to_be_bytes()))
+    }
+}
+
+impl TryFrom<String> for CueId {
+    type Error = CueError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<CueId> for String {
+    fn from(id: CueId) -> Self {
+        id.to_string()
+    }
+}
+
+/// Times as microseconds since 1970.
+mod micros {
+    use namecast_units::Timestamp;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[expect(
+        clippy::trivially_copy_pass_by_ref,
+        reason = "serde passes a reference"
+    )]
+    pub(super) fn serialize<S: Serializer>(at: &Timestamp, sink: S) -> Result<S::Ok, S::Error> {
+        sink.serialize_u64(at.as_micros())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(source: D) -> Result<Timestamp, D::Error> {
+        u64::deserialize(source).map(Timestamp::from_micros)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cue() -> Cue {
+        Cue {
+            id: CueId([0xab; 16]),
+            number: "12.5".to_owned(),
+            action: Action::Go,
+            at: Timestamp::from_micros(1_760_000_000_300_000),
+            targets: vec!["light-1".to_owned()],
+            values: Map::from_iter([("level".to_owned(), Value::from(80))]),
+        }
+    }
+
+    #[test]
+    fn a_cue_is_readable_json_and_reads_back() {
+        let json = r#"{"id":"abababababababababababababababab","number":"12.5","action":"go","at":1760000000300000,"targets":["light-1"],"values":{"level":80}}"#;
+        let octets = cue().encode().unwrap();
+        assert_eq!(String::from_utf8(octets.clone()).unwrap(), json);
+        assert_eq!(Cue::decode(&octets).unwrap(), cue());
+        assert!(cue().is_for("light-1") && !cue().is_for("light-2"));
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_named() {
+        let refused = |change: fn(&mut Cue)| {
+            let mut wrong = cue();
+            change(&mut wrong);
+            wrong.encode().unwrap_err().to_string()
+        };
+        assert!(refused(|cue| cue.number.clear()).starts_with("number: "));
+        assert!(refused(|cue| cue.number = "x\n".to_owned()).starts_with("number: "));
+        assert!(refused(|cue| cue.targets = vec!["a".to_owned(); 65]).starts_with("targets: "));
+        let long =
+            |cue: &mut Cue| drop(cue.values.insert("x".to_owned(), "y".repeat(4_000).into()));
+        assert!(refused(long).ends_with("octets: expected at most 4000"));
+        let text = |json: &str| Cue::decode(json.as_bytes()).unwrap_err().to_string();
+        assert!(
+            text(r#"{"id":"ab","number":"1","action":"go","at":1}"#).contains("32 hexadecimal")
+        );
+        assert!(
+            text(r#"{"id":"+bababababababababababababababab","number":"1","action":"go","at":1}"#)
+                .contains("32 hex")
+        );
+        assert!(text(r#"{"number":"1","action":"go","at":1}"#).contains("missing field `id`"));
+        assert!(
+            text(
+                r#"{"id":"abababababababababababababababab","number":"1","action":"jump","at":1}"#
+            )
+            .contains("jump")
+        );
+        assert!(
+            text(
+                r#"{"id":"abababababababababababababababab","number":"1","action":"go","at":1e400}"#
+            )
+            .contains("number out of range")
+        );
+    }
+}

@@ -1,0 +1,301 @@
+//! What a device does with cues: each once, at its time, unless it is stale.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use core::time::Duration;
+
+use namecast_units::Timestamp;
+use smart_default::SmartDefault;
+
+use super::cue::{Action, Cue, CueId, Done, Outcome};
+
+/// How a device works, within which bounds.
+#[derive(Clone, Debug, SmartDefault)]
+pub struct DeviceConfig {
+    /// By which cues name it.
+    pub id: String,
+    /// A cue that comes so long after its time is not executed.
+    #[default(Duration::from_secs(2))]
+    pub stale: Duration,
+    /// A cue whose time is further ahead is refused.
+    #[default(Duration::from_secs(60))]
+    pub max_ahead: Duration,
+    /// Cues that wait for their time.
+    #[default(1_024)]
+    pub max_waiting: usize,
+    /// Identities of cues, from its journal: none of them is executed.
+    pub executed: Vec<CueId>,
+    /// Identities that are remembered; of more, the first are forgotten.
+    #[default(100_000)]
+    pub max_remembered: usize,
+}
+
+/// Something that a device is to do, in this order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Output {
+    /// Write the identity to the journal, and do nothing else before it is there.
+    Journal(CueId),
+    /// Execute the cue.
+    Execute(Cue),
+    /// Tell the desk.
+    Report(Done),
+}
+
+/// What a device counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Cues that were executed.
+    pub executed: u64,
+    /// That came too late.
+    pub stale: u64,
+    /// That a stop took back before their time.
+    pub stopped: u64,
+    /// That came again.
+    pub repeated: u64,
+    /// That are for others.
+    pub for_others: u64,
+    /// Whose time is too far ahead, or for which there was no room.
+    pub refused: u64,
+}
+
+/// Decides what is executed, and when. Times are the desk's clock, as the device knows it.
+#[derive(Debug)]
+pub struct Device {
+    config: DeviceConfig,
+    /// Cues that wait, by their time and in the order in which they came.
+    waiting: BTreeMap<(Timestamp, u64), Cue>,
+    came: u64,
+    known: BTreeSet<CueId>,
+    /// The same in their order.
+    order: VecDeque<CueId>,
+    outputs: VecDeque<Output>,
+    counters: DeviceCounters,
+}
+
+impl Device {
+    /// A device that has executed what its journal says.
+    pub fn new(mut config: DeviceConfig) -> Self {
+        let executed = core::mem::take(&mut config.executed);
+        let mut device = Self {
+            config,
+            waiting: BTreeMap::new(),
+            came: 0,
+            known: BTreeSet::new(),
+            order: VecDeque::new(),
+            outputs: VecDeque::new(),
+            counters: DeviceCounters::default(),
+        };
+        executed.into_iter().for_each(|id| device.remember(id));
+        device
+    }
+
+    /// Returns what it counted.
+    pub const fn counters(&self) -> &DeviceCounters {
+        &self.counters
+    }
+
+    /// Takes a verified cue.
+    pub fn handle_cue(&mut self, now: Timestamp, cue: Cue) {
+        if !cue.is_for(&self.config.id) {
+            self.counters.for_others += 1;
+        } else if self.known.contains(&cue.id) || self.is_waiting(cue.id) {
+            self.counters.repeated += 1;
+        } else if cue.at.since(now) > self.config.max_ahead
+            || self.waiting.len() >= self.config.max_waiting
+        {
+            self.counters.refused += 1;
+        } else if now.since(cue.at) > self.config.stale {
+            self.counters.stale += 1;
+            self.remember(cue.id);
+            self.report(now, &cue, Outcome::Stale);
+        } else {
+            self.came += 1;
+            self.waiting.insert((cue.at, self.came), cue);
+        }
+        self.handle_timeout(now);
+    }
+
+    fn is_waiting(&self, id: CueId) -> bool {
+        self.waiting.values().any(|cue| cue.id == id)
+    }
+
+    /// Executes what is due.
+    pub fn handle_timeout(&mut self, now: Timestamp) {
+        while let Some(entry) = self.waiting.first_entry()
+            && entry.key().0 <= now
+        {
+            let cue = entry.remove();
+            if cue.action == Action::Stop {
+                self.stop(now);
+            }
+            self.counters.executed += 1;
+            self.remember(cue.id);
+            self.outputs.push_back(Output::Journal(cue.id));
+            self.outputs.push_back(Output::Execute(cue.clone()));
+            self.report(now, &cue, Outcome::Executed);
+        }
+    }
+
+    /// Executes nothing that waits for its time.
+    fn stop(&mut self, now: Timestamp) {
+        for cue in core::mem::take(&mut self.waiting).into_values() {
+            self.counters.stopped += 1;
+            self.remember(cue.id);
+            self.outputs.push_back(Output::Journal(cue.id));
+            self.report(now, &cue, Outcome::Stopped);
+        }
+    }
+
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due, by the desk's clock.
+    pub fn poll_timeout(&self) -> Option<Timestamp> {
+        self.waiting.keys().next().map(|(at, _)| *at)
+    }
+
+    /// Returns the next thing to do, until `None`.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    fn remember(&mut self, id: CueId) {
+        if self.known.insert(id) {
+            self.order.push_back(id);
+        }
+        if self.order.len() > self.config.max_remembered
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn report(&mut self, now: Timestamp, cue: &Cue, outcome: Outcome) {
+        self.outputs.push_back(Output::Report(Done {
+            id: cue.id,
+            number: cue.number.clone(),
+            outcome,
+            at: now,
+        }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Map;
+
+    use super::*;
+
+    const START: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
+
+    fn after(millis: u64) -> Timestamp {
+        START + Duration::from_millis(millis)
+    }
+
+    fn cue(number: u8, action: Action, at: Timestamp) -> Cue {
+        Cue {
+            id: CueId([number; 16]),
+            number: number.to_string(),
+            action,
+            at,
+            targets: Vec::new(),
+            values: Map::new(),
+        }
+    }
+
+    fn device(executed: &[u8]) -> Device {
+        Device::new(DeviceConfig {
+            id: "light-1".to_owned(),
+            executed: executed.iter().map(|number| CueId([*number; 16])).collect(),
+            ..DeviceConfig::default()
+        })
+    }
+
+    /// Numbers of cues in the journal, that were executed, and what was reported.
+    fn taken(device: &mut Device) -> (Vec<u8>, Vec<u8>, Vec<Outcome>) {
+        let (mut journal, mut executed, mut reported) = (Vec::new(), Vec::new(), Vec::new());
+        while let Some(output) = device.poll_output() {
+            match output {
+                Output::Journal(id) => journal.push(id.0[0]),
+                Output::Execute(cue) => {
+                    assert_eq!(journal.last(), Some(&cue.id.0[0]), "journalled first");
+                    executed.push(cue.id.0[0]);
+                }
+                Output::Report(done) => reported.push(done.outcome),
+            }
+        }
+        (journal, executed, reported)
+    }
+
+    /// A GO with 300 ms of lead is executed then, and not again when it comes again, nor after a restart with the journal.
+    #[test]
+    fn a_cue_is_executed_once_and_at_its_time() {
+        let mut device_1 = device(&[]);
+        let go = cue(1, Action::Go, after(300));
+        device_1.handle_cue(after(25), go.clone());
+        device_1.handle_cue(after(30), go.clone());
+        assert_eq!(taken(&mut device_1), (vec![], vec![], vec![]));
+        assert_eq!(device_1.poll_timeout(), Some(after(300)));
+        device_1.handle_timeout(after(299));
+        assert!(taken(&mut device_1).1.is_empty());
+        device_1.handle_timeout(after(300));
+        assert_eq!(
+            taken(&mut device_1),
+            (vec![1], vec![1], vec![Outcome::Executed])
+        );
+        device_1.handle_cue(after(310), go.clone());
+        assert!(taken(&mut device_1).1.is_empty());
+        assert_eq!(device_1.counters().repeated, 2);
+        let mut again = device(&[1]);
+        again.handle_cue(after(400), go);
+        again.handle_timeout(after(500));
+        assert_eq!(taken(&mut again), (vec![], vec![], vec![]));
+    }
+
+    /// One that comes 2 s late still counts, one that comes later does not, and both are told. After an outage nothing fires at once.
+    #[test]
+    fn what_is_stale_is_told_and_not_executed() {
+        let mut device = device(&[]);
+        device.handle_cue(after(2_000), cue(1, Action::Go, START));
+        device.handle_cue(after(2_001), cue(2, Action::Go, START));
+        let (journal, executed, reported) = taken(&mut device);
+        assert_eq!((journal, executed), (vec![1], vec![1]));
+        assert_eq!(reported, [Outcome::Executed, Outcome::Stale]);
+        // It is not executed either if the clock is set back, and it comes again.
+        device.handle_cue(after(0), cue(2, Action::Go, START));
+        assert!(taken(&mut device).1.is_empty());
+    }
+
+    /// What waits when a stop is executed is not executed any more; what comes after it is.
+    #[test]
+    fn a_stop_takes_back_what_waits() {
+        let mut device = device(&[]);
+        device.handle_cue(after(0), cue(1, Action::Go, after(500)));
+        device.handle_cue(after(100), cue(2, Action::Stop, after(100)));
+        device.handle_cue(after(110), cue(3, Action::Go, after(600)));
+        device.handle_timeout(after(1_000));
+        let (journal, executed, reported) = taken(&mut device);
+        assert_eq!((journal, executed), (vec![1, 2, 3], vec![2, 3]));
+        let expected = [Outcome::Stopped, Outcome::Executed, Outcome::Executed];
+        assert_eq!(reported, expected);
+    }
+
+    #[test]
+    fn tables_are_bounded() {
+        let mut device = Device::new(DeviceConfig {
+            id: "a".to_owned(),
+            max_waiting: 2,
+            max_remembered: 2,
+            ..DeviceConfig::default()
+        });
+        for number in 1..=3 {
+            device.handle_cue(START, cue(number, Action::Go, after(10)));
+        }
+        device.handle_cue(START, cue(4, Action::Go, after(60_001)));
+        assert_eq!(device.counters().refused, 2);
+        device.handle_timeout(after(10));
+        device.handle_cue(after(10), cue(5, Action::Go, after(10)));
+        assert_eq!((device.known.len(), device.order.len()), (2, 2));
+        let mut theirs = cue(6, Action::Go, START);
+        theirs.targets = vec!["b".to_owned()];
+        device.handle_cue(START, theirs);
+        assert_eq!(device.counters().for_others, 1);
+    }
+}

@@ -1,0 +1,43 @@
+//! Show cues \[RTSD §4.3\]: a desk says what is to happen and when, and each device does it once, at the same moment as the others.
+//!
+//! ```text
+//!  desk ── event: cue 12.5, go, at t + 300 ms ──▶ device ── journal ── t + 300 ms ──▶ executed
+//!    ◀──────────── event of the device: cue 12.5 executed, 0.4 ms late ────────────────┘
+//! ```
+//!
+//! Cues are events of `/<show>/cues`, stream [`CUES`], by the desk's clock, to which each device knows its offset. What a device
+//! executed is written to its journal first, so that nothing happens twice, whatever ends in between.
+
+mod cue;
+mod device;
+
+pub use cue::{Action, Cue, CueError, CueId, Done, MAX_CUE, Outcome};
+pub use device::{Device, DeviceConfig, DeviceCounters, Output};
+
+use namecast_packet::Name;
+use namecast_stream::StreamInfo;
+
+/// Stream of a desk's cues.
+pub const CUES: &str = "cues";
+/// Stream of what a device did.
+pub const ACKS: &str = "acks";
+/// Most cues, and most reports of a device, a second that numbers leave room for.
+const PER_SECOND: u32 = 100;
+/// Octets of a usual one.
+const USUAL: u32 = 200;
+
+/// Root of what the desk of `show` publishes.
+pub fn desk_root(show: &Name) -> Name {
+    show.builder().generic("cues").finish()
+}
+
+/// Root of what a device of `show` publishes.
+pub fn device_root(show: &Name, device: &str) -> Name {
+    let devices = show.builder().generic("device");
+    devices.generic(device).finish()
+}
+
+/// The stream that `name` is of.
+pub fn stream(name: &str) -> StreamInfo {
+    StreamInfo::events(name, PER_SECOND, USUAL)
+}

@@ -28,8 +28,9 @@ impl Desk {
 
 /// A device that writes what it executes to `executed.json` of its home, after what is there already.
 fn start_device(home: &Path, id: &str, face: &str) -> Child {
-    let line =
-        format!("device /show {id} --json --journal journal --duration 120s --connect {face}");
+    let line = format!(
+        "device /show {id} --json --journal journal --stale 60s --duration 120s --connect {face}"
+    );
     let file = fs::OpenOptions::new();
     let file = file
         .clone()
@@ -46,9 +47,10 @@ fn lines(path: &Path) -> Vec<Value> {
     whole.filter_map(Result::ok).collect()
 }
 
-/// Numbers of the cues that the device in `home` executed, in their order.
-fn executed(home: &Path) -> Vec<String> {
+/// Numbers of the cues that the device in `home` executed with this action, in their order.
+fn executed(home: &Path, action: &str) -> Vec<String> {
     let lines = lines(&home.join("executed.json")).into_iter();
+    let lines = lines.filter(|line| line["action"] == action);
     let numbers = lines.map(|line| line["executed"].as_str().unwrap().to_owned());
     numbers.collect()
 }
@@ -59,12 +61,9 @@ fn reports(home: &Path) -> Vec<(String, String, f64)> {
     let reports = lines.filter(|line| line["outcome"] == "executed");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     reports
-        .map(|line| {
-            (
-                text(&line["device"]),
-                text(&line["number"]),
-                line["late_ms"].as_f64().unwrap(),
-            )
+        .filter_map(|line| {
+            let late = line["late_ms"].as_f64()?;
+            Some((text(&line["device"]), text(&line["number"]), late))
         })
         .collect()
 }
@@ -81,45 +80,33 @@ fn devices_execute_each_cue_once() {
     let mut running = Desk::start(desk, &format!("--list show.toml --connect {face}"));
     let mut one = Program(start_device(first, "light-1", &face));
     let _two = Program(start_device(second, "light-2", &face));
+    let went = |home: &Path, number: &str| executed(home, "go").iter().any(|it| it == number);
     // What is sent before a device has joined is not for it.
     until("both devices", || {
         running.say("standby 1");
         let ready = [first, second]
             .iter()
-            .all(|home| !executed(home).is_empty());
+            .all(|home| !executed(home, "standby").is_empty());
         ready.then_some(())
     });
     running.say("go");
     running.say("go");
-    until("the second cue", || {
-        executed(second).contains(&"2".to_owned()).then_some(())
-    });
-    until("the first cue", || {
-        executed(first).iter().any(|it| it == "1").then_some(())
-    });
+    until("the second cue", || went(second, "2").then_some(()));
+    until("the first cue", || went(first, "1").then_some(()));
     one.kill();
     let _one = Program(start_device(first, "light-1", &face));
-    let before = executed(first).len();
+    let before = executed(first, "standby").len();
     until("the device that was killed", || {
         running.say("standby 9");
-        (executed(first).len() > before).then_some(())
+        (executed(first, "standby").len() > before).then_some(())
     });
-    running.say("go");
+    running.say("go 3");
     until("the last cue", || {
-        let all = [first, second]
-            .iter()
-            .all(|home| executed(home).contains(&"3".to_owned()));
+        let all = [first, second].iter().all(|home| went(home, "3"));
         all.then_some(())
     });
-    let went = |home: &Path| -> Vec<String> {
-        let numbers = lines(&home.join("executed.json")).into_iter();
-        let numbers = numbers.filter(|line| line["action"] == "go");
-        numbers
-            .map(|line| line["executed"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    assert_eq!(went(first), ["1", "3"]);
-    assert_eq!(went(second), ["1", "2", "3"]);
+    assert_eq!(executed(first, "go"), ["1", "3"]);
+    assert_eq!(executed(second, "go"), ["1", "2", "3"]);
     let reported = until("all reports", || {
         let reported = reports(desk);
         let third = reported.iter().filter(|(_, number, _)| number == "3");

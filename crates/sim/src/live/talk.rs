@@ -58,7 +58,9 @@ pub struct LiveTalker {
 impl LiveTalker {
     /// A side that has not called yet.
     pub fn new(config: LiveTalkerConfig) -> Self {
-        let (signer, certificate) = Signing::Ed25519 { seed: config.seed }.signer(&config.root);
+        // A root of calls is an identity, and the application behind it.
+        let identity = config.root.parent();
+        let (signer, certificate) = Signing::Ed25519 { seed: config.seed }.signer(&identity);
         let session = SessionConfig {
             flow: Flow::VOICE,
             max_queued: MAX_QUEUED,

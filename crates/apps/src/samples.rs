@@ -138,9 +138,7 @@ impl Sequence {
         }
         let mut next = next.max(oldest);
         while next <= newest.min(last) && self.samples.len() < config.max_samples {
-            let mut pulled = Pulled::default();
-            pulled.missing.insert(LEAD, false);
-            self.samples.insert(next, pulled);
+            self.begin_sample(next);
             next += 1;
         }
         self.next = Some(next);
@@ -154,10 +152,14 @@ impl Sequence {
             return None;
         }
         self.next = Some(next.checked_add(1)?);
+        self.begin_sample(next);
+        Some(next)
+    }
+
+    fn begin_sample(&mut self, number: u64) {
         let mut pulled = Pulled::default();
         pulled.missing.insert(LEAD, false);
-        self.samples.insert(next, pulled);
-        Some(next)
+        self.samples.insert(number, pulled);
     }
 
     /// Packets that were requested and are still missing.
@@ -264,7 +266,8 @@ impl Sequence {
         }
     }
 
-    fn flush_gap(&mut self) {
+    /// Reports a gap that may still grow.
+    pub(crate) fn flush_gap(&mut self) {
         self.news.extend(self.gap.take().map(News::Gap));
     }
 

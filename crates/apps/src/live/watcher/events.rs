@@ -9,7 +9,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use namecast_packet::lp::NackReason;
@@ -45,6 +44,17 @@ const MAX_READY: u64 = 256;
 const MAX_OUTSTANDING: usize = 256;
 /// Refusals by the publisher after which an event counts as gone.
 const MAX_REFUSALS: u32 = 3;
+/// Largest number of an event. Numbers follow the time since 2025, so a larger one is a lie.
+const MAX_NUMBER: u64 = u64::MAX >> 1;
+
+/// Outcome of requesting an event.
+#[derive(Debug)]
+enum Ready {
+    /// It is whole.
+    Whole(Box<Sample>),
+    /// It cannot be had, nor those after it up to this number.
+    GoneUntil(u64),
+}
 
 /// Events of one stream.
 #[derive(Debug)]
@@ -58,8 +68,8 @@ pub(super) struct Events {
     ahead: Option<u64>,
     /// The event to deliver next.
     next: Option<u64>,
-    /// Whole events that wait for one before them; `None`: it cannot be had.
-    ready: BTreeMap<u64, Option<Sample>>,
+    /// Events that wait for one before them.
+    ready: BTreeMap<u64, Ready>,
     refusals: BTreeMap<u64, u32>,
     asks_at: Option<Instant>,
     requests: VecDeque<Request>,
@@ -97,7 +107,7 @@ impl Events {
         latest: &Latest,
         first: Option<u64>,
     ) -> Option<u64> {
-        let newest = latest.key_sequence;
+        let newest = latest.key_sequence.filter(|newest| *newest <= MAX_NUMBER);
         let begins = self.next.is_none();
         if begins {
             let newest = newest.filter(|_| !self.follows);
@@ -221,6 +231,7 @@ impl Events {
     }
 
     fn on_newest(&mut self, now: Instant, newest: Option<u64>) {
+        let newest = newest.filter(|newest| *newest <= MAX_NUMBER);
         self.sequence.on_published(newest);
         if let Some(missed) = self.ahead.take_if(|ahead| newest >= Some(*ahead)) {
             // What waited for it was answered or lost.
@@ -238,13 +249,21 @@ impl Events {
 
     /// Requests what is next, and delivers what is whole.
     fn settle(&mut self, now: Instant) {
+        self.sequence.flush_gap();
         while let Some(news) = self.sequence.poll_news() {
             match news {
                 News::Sample(sequence, packets, _) => {
-                    let sample = sample(now, sequence, &packets);
-                    self.ready.insert(sequence, sample);
+                    let sample = sample(now, sequence, &packets).map(Box::new);
+                    let ready = sample.map_or(Ready::GoneUntil(sequence), Ready::Whole);
+                    self.ready.insert(sequence, ready);
                 }
-                News::Gap(range) => self.on_gap(range),
+                News::Gap(gone) => {
+                    let (first, last) = gone.into_inner();
+                    let first = first.max(self.next.unwrap_or(first));
+                    if first <= last {
+                        self.ready.insert(first, Ready::GoneUntil(last));
+                    }
+                }
             }
         }
         self.deliver();
@@ -264,25 +283,17 @@ impl Events {
         }
     }
 
-    /// Events that cannot be had: those that are next are passed over at once.
-    fn on_gap(&mut self, range: RangeInclusive<u64>) {
-        let (first, last) = range.into_inner();
-        if self.next.is_some_and(|next| first <= next && next <= last) {
-            self.next = last.checked_add(1);
-            self.ready.retain(|ready, _| *ready > last);
-            self.outputs.push_back(Output::Discontinuity);
-        } else {
-            self.ready.extend((first..=last).map(|gone| (gone, None)));
-        }
-    }
-
+    /// Delivers what is next. Events that cannot be had are a gap.
     fn deliver(&mut self) {
         while let Some(next) = self.next
-            && let Some(sample) = self.ready.remove(&next)
+            && let Some(ready) = self.ready.remove(&next)
         {
-            self.next = next.checked_add(1);
-            self.outputs
-                .push_back(sample.map_or(Output::Discontinuity, Output::Sample));
+            let (last, output) = match ready {
+                Ready::Whole(sample) => (next, Output::Sample(*sample)),
+                Ready::GoneUntil(last) => (last, Output::Discontinuity),
+            };
+            self.next = last.checked_add(1);
+            self.outputs.push_back(output);
         }
     }
 }
@@ -318,4 +329,58 @@ fn sample(now: Instant, sequence: u64, packets: &[(samples::Place, Data)]) -> Op
         late: false,
         catching_up: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use namecast_stream::StreamNames;
+    use namecast_stream::path::{Budget, LiveConfig, Uplink, UplinkConfig};
+    use namecast_units::Timestamp;
+
+    use super::*;
+
+    fn events() -> Events {
+        let mut uplink = Uplink::new(UplinkConfig::default(), Budget::live(LiveConfig::default()));
+        let names = StreamNames::new("/show".parse().unwrap()).rung("cues", "only");
+        Events::new(names, uplink.new_client())
+    }
+
+    fn latest(newest: u64) -> Latest {
+        Latest {
+            rung: "/show/cues/only".parse().unwrap(),
+            key_sequence: Some(newest),
+            delta_sequence: None,
+            key_position: None,
+            served_at: Timestamp::default(),
+            next_delta: None,
+        }
+    }
+
+    fn at(millis: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millis)
+    }
+
+    /// The publisher refuses event 11 three times, and says that the newest is 2⁶³ − 1, then 2⁶⁴ − 1: one gap each, and no more room.
+    #[test]
+    fn a_publisher_that_lies_about_its_newest_event_takes_no_room() {
+        let mut events = events();
+        assert_eq!(events.line_up(at(0), &latest(10), None), Some(11));
+        events.on_newest(at(1), Some(MAX_NUMBER));
+        events.on_newest(at(2), Some(u64::MAX));
+        assert_eq!(events.next, Some(11));
+        assert!(events.ready.len() <= 1);
+        let nacked = Nacked {
+            token: events.client.token(SegmentId::lead(SampleClass::Key, 11)),
+            is_latest: true,
+            attempts: 1,
+        };
+        for millis in 3..6 {
+            events.handle_nack(at(millis), nacked, NackReason::None);
+        }
+        assert_eq!(events.next, Some(MAX_NUMBER - LIMITS.max_behind));
+        assert!(events.ready.is_empty());
+        let gaps = core::iter::from_fn(|| events.poll_output()).count();
+        assert_eq!(gaps, 2);
+        assert!(events.requests.len() < 2 * LIMITS.max_samples);
+    }
 }

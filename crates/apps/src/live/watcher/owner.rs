@@ -34,7 +34,8 @@ pub struct Watcher {
     watch: Watch,
     uplinks: Uplinks,
     packets: Packets,
-    unsettled: Unsettled,
+    /// Arrival of the last packet after which nothing is settled yet: all that arrive together are settled once.
+    unsettled_at: Option<Instant>,
 }
 
 impl Watcher {
@@ -46,7 +47,7 @@ impl Watcher {
             watch,
             uplinks,
             packets: Packets::default(),
-            unsettled: Unsettled::default(),
+            unsettled_at: None,
         }
     }
 
@@ -56,7 +57,7 @@ impl Watcher {
             watches: core::slice::from_mut(&mut self.watch),
             objects: &mut [],
             packets: &mut self.packets,
-            unsettled: &mut self.unsettled,
+            unsettled_at: &mut self.unsettled_at,
         }
     }
 
@@ -73,7 +74,7 @@ impl Watcher {
     /// Returns when to call [`handle_timeout`](Self::handle_timeout) next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let all = [
-            self.unsettled.0,
+            self.unsettled_at,
             self.watch.poll_timeout(),
             self.uplinks.poll_timeout(),
         ];
@@ -176,7 +177,8 @@ pub struct WatchersConfig {
 pub struct Watchers {
     uplinks: Uplinks,
     packets: Packets,
-    unsettled: Unsettled,
+    /// Arrival of the last packet after which nothing is settled yet: all that arrive together are settled once.
+    unsettled_at: Option<Instant>,
     watches: Vec<Watch>,
     /// Numbers of the watches, in their order.
     ids: Vec<WatchId>,
@@ -191,7 +193,7 @@ impl Watchers {
         Self {
             uplinks: uplinks(config.seed, target, config.control),
             packets: Packets::default(),
-            unsettled: Unsettled::default(),
+            unsettled_at: None,
             watches: Vec::new(),
             ids: Vec::new(),
             objects: Vec::new(),
@@ -279,7 +281,7 @@ impl Watchers {
             watches: &mut self.watches,
             objects: &mut self.objects,
             packets: &mut self.packets,
-            unsettled: &mut self.unsettled,
+            unsettled_at: &mut self.unsettled_at,
         }
     }
 
@@ -323,7 +325,7 @@ impl Application for Watchers {
         let objects = self.objects.iter();
         let objects = objects.filter_map(|it| it.fetch.poll_timeout());
         let all = watches.chain(objects).chain(self.uplinks.poll_timeout());
-        all.chain(self.unsettled.0).min()
+        all.chain(self.unsettled_at).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<Self::Event>> {
@@ -365,17 +367,13 @@ impl Packets {
     }
 }
 
-/// When the last packet came after which nothing was settled yet: once for all packets that came together.
-#[derive(Debug, Default)]
-struct Unsettled(Option<Instant>);
-
 /// Watches and objects, with the uplinks that they share.
 struct Shared<'a> {
     uplinks: &'a mut Uplinks,
     watches: &'a mut [Watch],
     objects: &'a mut [Fetching],
     packets: &'a mut Packets,
-    unsettled: &'a mut Unsettled,
+    unsettled_at: &'a mut Option<Instant>,
 }
 
 impl Shared<'_> {
@@ -395,7 +393,7 @@ impl Shared<'_> {
             Ok(_) => self.count(|watch| watch.meters.counters_mut().unexpected += 1),
             Err(_) => self.count(|watch| watch.meters.counters_mut().malformed += 1),
         }
-        self.unsettled.0 = Some(now);
+        *self.unsettled_at = Some(now);
     }
 
     /// Counts packets that no watch requested, with the first.
@@ -490,14 +488,14 @@ impl Shared<'_> {
     /// Lets packets that came, and changes that a front-end made, take effect.
     fn take_changes(&mut self) {
         let changed = self.watches.iter().filter_map(|watch| watch.changed_at);
-        if let Some(now) = changed.chain(self.unsettled.0).max() {
+        if let Some(now) = changed.chain(*self.unsettled_at).max() {
             self.settle(now);
         }
     }
 
     /// After all that happened at once.
     fn settle(&mut self, now: Instant) {
-        self.unsettled.0 = None;
+        *self.unsettled_at = None;
         for watch in &mut *self.watches {
             watch.settle(now);
         }

@@ -115,14 +115,10 @@ impl Provider {
         let Some(report) = report else {
             return;
         };
-        let pause = self.receivers.on_report(now, id, report);
-        let present = self.receivers.present(now);
-        let acknowledges = self.pacing.as_mut().is_some_and(|pacing| {
-            pacing.choose(now, id, present.map(|(id, heard)| (*id, *heard)));
-            pacing.is_acknowledging(id)
-        });
+        let sender = (&mut self.receivers, self.pacing.as_mut());
+        let answer = receivers::on_report(now, sender, (id, report));
         let data = Data::builder(interest.name().clone())
-            .content(receivers::answer(pause, acknowledges))
+            .content(answer)
             .sign(&NullSigner);
         self.outputs
             .push_back(face::answer(data.wire().clone(), token));

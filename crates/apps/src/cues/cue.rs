@@ -1,4 +1,4 @@
-//! What a desk says, and what devices answer, as JSON.
+//! Messages of desks and devices, as JSON.
 
 use core::fmt;
 use core::str::FromStr;
@@ -19,7 +19,7 @@ const MAX_TARGETS: usize = 64;
 #[serde(try_from = "String", into = "String")]
 pub struct CueId(pub [u8; 16]);
 
-/// What is to happen.
+/// Action of a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -27,9 +27,9 @@ pub enum Action {
     Standby,
     /// Execute it.
     Go,
-    /// End what runs, and execute nothing that waits for its time.
+    /// End all that runs, and execute no cue that waits for its time.
     Stop,
-    /// Take back what the cue did.
+    /// Undo the cue.
     Undo,
 }
 
@@ -40,9 +40,9 @@ pub struct Cue {
     pub id: CueId,
     /// Its number in the list: `12.5`.
     pub number: String,
-    /// What is to happen.
+    /// Its action.
     pub action: Action,
-    /// When, by the desk's clock: microseconds since 1970.
+    /// Time of execution, by the desk's clock: microseconds since 1970.
     #[serde(with = "micros")]
     pub at: Timestamp,
     /// Devices that it is for; empty: all.
@@ -53,29 +53,29 @@ pub struct Cue {
     pub values: Map<String, Value>,
 }
 
-/// What a device did with a cue.
+/// Report of a device on a cue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The cue.
     pub id: CueId,
     /// Its number.
     pub number: String,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When, by the desk's clock as the device knows it.
+    /// Time of the outcome, by the desk's clock as the device knows it.
     #[serde(with = "micros")]
     pub at: Timestamp,
 }
 
-/// What became of a cue.
+/// Outcome of a cue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// It was executed.
     Executed,
-    /// It came too late, and was not executed.
+    /// It arrived too late, and was not executed.
     Stale,
-    /// A stop came before its time.
+    /// A stop arrived before its time.
     Stopped,
 }
 
@@ -94,9 +94,32 @@ pub enum CueError {
     Field {
         /// The field.
         field: &'static str,
-        /// What is wrong with it.
+        /// The problem.
         problem: &'static str,
     },
+}
+
+impl Action {
+    /// Returns the word that stands for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Standby => "standby",
+            Self::Go => "go",
+            Self::Stop => "stop",
+            Self::Undo => "undo",
+        }
+    }
+}
+
+impl Outcome {
+    /// Returns the word that stands for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Executed => "executed",
+            Self::Stale => "stale",
+            Self::Stopped => "stopped",
+        }
+    }
 }
 
 impl Cue {

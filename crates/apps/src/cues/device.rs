@@ -1,4 +1,4 @@
-//! What a device does with cues: each once, at its time, unless it is stale.
+//! A device executes each cue once and at its time, unless it is stale.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,9 +12,9 @@ use super::cue::{Action, Cue, CueId, Done, Outcome};
 /// How a device works, within which bounds.
 #[derive(Clone, Debug, SmartDefault)]
 pub struct DeviceConfig {
-    /// By which cues name it.
+    /// Its name in the targets of cues.
     pub id: String,
-    /// A cue that comes so long after its time is not executed.
+    /// A cue that arrives later than this after its time is not executed.
     #[default(Duration::from_secs(2))]
     pub stale: Duration,
     /// A cue whose time is further ahead is refused.
@@ -41,24 +41,24 @@ pub enum Output {
     Report(Done),
 }
 
-/// What a device counted.
+/// Counters of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
     /// Cues that were executed.
     pub executed: u64,
-    /// That came too late.
+    /// Cues that arrived too late.
     pub stale: u64,
-    /// That a stop took back before their time.
+    /// Cues that a stop ended before their time.
     pub stopped: u64,
-    /// That came again.
+    /// Cues that arrived again.
     pub repeated: u64,
-    /// That are for others.
+    /// Cues for others.
     pub for_others: u64,
-    /// Whose time is too far ahead, or for which there was no room.
+    /// Cues whose time is too far ahead, or for which there was no room.
     pub refused: u64,
 }
 
-/// Decides what is executed, and when. Times are the desk's clock, as the device knows it.
+/// Decides which cues are executed, and when. Times are those of the desk's clock, as the device knows it.
 #[derive(Debug)]
 pub struct Device {
     config: DeviceConfig,
@@ -73,7 +73,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// A device that has executed what its journal says.
+    /// A device that has executed the cues of its journal.
     pub fn new(mut config: DeviceConfig) -> Self {
         let executed = core::mem::take(&mut config.executed);
         let mut device = Self {
@@ -89,7 +89,7 @@ impl Device {
         device
     }
 
-    /// Returns what it counted.
+    /// Returns its counters.
     pub const fn counters(&self) -> &DeviceCounters {
         &self.counters
     }
@@ -119,7 +119,7 @@ impl Device {
         self.waiting.values().any(|cue| cue.id == id)
     }
 
-    /// Executes what is due.
+    /// Executes the cues that are due.
     pub fn handle_timeout(&mut self, now: Timestamp) {
         while let Some(entry) = self.waiting.first_entry()
             && entry.key().0 <= now
@@ -136,7 +136,7 @@ impl Device {
         }
     }
 
-    /// Executes nothing that waits for its time.
+    /// Executes no cue that waits for its time.
     fn stop(&mut self, now: Timestamp) {
         for cue in core::mem::take(&mut self.waiting).into_values() {
             self.counters.stopped += 1;
@@ -249,9 +249,9 @@ mod tests {
         assert_eq!(taken(&mut again), (vec![], vec![], vec![]));
     }
 
-    /// One that comes 2 s late still counts, one that comes later does not, and both are told. After an outage nothing fires at once.
+    /// A cue that is 2 s late is executed, a later one is not, and the device reports both. After an outage no cue fires late.
     #[test]
-    fn what_is_stale_is_told_and_not_executed() {
+    fn a_stale_cue_is_reported_and_not_executed() {
         let mut device = device(&[]);
         device.handle_cue(after(2_000), cue(1, Action::Go, START));
         device.handle_cue(after(2_001), cue(2, Action::Go, START));

@@ -1,12 +1,12 @@
-//! Show cues \[RTSD §4.3\]: a desk says what is to happen and when, and each device does it once, at the same moment as the others.
+//! Show cues \[RTSD §4.3\]: a desk sends cues with their times, and all devices execute each once, at the same moment.
 //!
 //! ```text
 //!  desk ── event: cue 12.5, go, at t + 300 ms ──▶ device ── journal ── t + 300 ms ──▶ executed
 //!    ◀──────────── event of the device: cue 12.5 executed, 0.4 ms late ────────────────┘
 //! ```
 //!
-//! Cues are events of `/<show>/cues`, stream [`CUES`], by the desk's clock, to which each device knows its offset. What a device
-//! executed is written to its journal first, so that nothing happens twice, whatever ends in between.
+//! Cues are events of `/<show>/cues`, stream [`CUES`]. Their times are those of the desk's clock, to which each device knows its offset. A device
+//! writes a cue to its journal before it executes it, so that no cue is executed twice after a crash.
 
 mod cue;
 mod device;
@@ -19,19 +19,19 @@ use namecast_stream::StreamInfo;
 
 /// Stream of a desk's cues.
 pub const CUES: &str = "cues";
-/// Stream of what a device did.
+/// Stream of a device's reports.
 pub const ACKS: &str = "acks";
 /// Most cues, and most reports of a device, a second that numbers leave room for.
 const PER_SECOND: u32 = 100;
 /// Octets of a usual one.
 const USUAL: u32 = 200;
 
-/// Root of what the desk of `show` publishes.
+/// Root under which the desk of `show` publishes.
 pub fn desk_root(show: &Name) -> Name {
     show.builder().generic("cues").finish()
 }
 
-/// Root of what a device of `show` publishes.
+/// Root under which a device of `show` publishes.
 pub fn device_root(show: &Name, device: &str) -> Name {
     let devices = show.builder().generic("device");
     devices.generic(device).finish()

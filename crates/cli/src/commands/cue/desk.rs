@@ -1,13 +1,13 @@
 //! `namecast cue desk`.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
 use namecast::{Node, Publication, Trust, Watched};
 use namecast_apps::cues::{self, ACKS, Action, CUES, Cue, CueId, Done};
 use namecast_command::report::{print_error, print_line};
-use namecast_command::{Run, Stop, parse_duration};
+use namecast_command::{Stop, parse_duration};
 use namecast_packet::Name;
 use namecast_units::{Duration, Timestamp};
 use serde_json::json;
@@ -15,13 +15,11 @@ use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 use tokio::sync::mpsc;
 
 use super::list::{Entry, List};
-use super::node;
-use crate::arguments::Keys;
-use crate::connect::Connect;
+use super::{ShowOptions, node};
 
 /// Reports of devices that wait to be shown.
 const MAX_REPORTS: usize = 1_024;
-/// Cues whose reports are still put beside their time.
+/// Cues whose times are kept for their reports.
 const MAX_SENT: usize = 1_024;
 
 /// `namecast cue desk`.
@@ -45,15 +43,9 @@ pub struct Desk {
     /// Time from a command to its execution: all devices have the cue by then, and execute it together.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_duration)]
     pub lead: Duration,
-    /// The forwarder to use.
+    /// Options of both sides.
     #[command(flatten)]
-    pub connect: Connect,
-    /// How long it runs, and what it reports.
-    #[command(flatten)]
-    pub run: Run,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
+    pub options: ShowOptions,
 }
 
 /// A desk that runs.
@@ -65,13 +57,13 @@ struct Running {
     next: usize,
     lead: Duration,
     is_json: bool,
-    /// Times of cues that were sent, the oldest first.
-    sent: BTreeMap<(Timestamp, CueId), ()>,
+    /// Cues that were sent, the oldest first.
+    sent: BTreeSet<(Timestamp, CueId)>,
 }
 
 /// Runs until interrupted, or until its time is over.
 pub(super) async fn run(arguments: Desk) -> anyhow::Result<()> {
-    let mut stop = Stop::new(arguments.run.duration)?;
+    let mut stop = Stop::new(arguments.options.duration)?;
     let mut list = match &arguments.list {
         Some(path) => List::read(path)?,
         None => List::default(),
@@ -79,7 +71,7 @@ pub(super) async fn run(arguments: Desk) -> anyhow::Result<()> {
     list.devices.extend(arguments.device.iter().cloned());
     list.devices.sort_unstable();
     list.devices.dedup();
-    let node = node(&arguments.connect, &arguments.keys).await?;
+    let node = node(&arguments.options).await?;
     let root = cues::desk_root(&arguments.show);
     let publish = node.publish(&root.to_string())?;
     let publication = publish.stream(cues::stream(CUES)).start().await?;
@@ -93,8 +85,8 @@ pub(super) async fn run(arguments: Desk) -> anyhow::Result<()> {
         list,
         next: 0,
         lead: arguments.lead,
-        is_json: arguments.run.json,
-        sent: BTreeMap::new(),
+        is_json: arguments.options.json,
+        sent: BTreeSet::new(),
     };
     desk.say(
         || {
@@ -146,7 +138,7 @@ async fn listen(
 }
 
 impl Running {
-    /// Does what a line says. One that says nothing known is an error of the line alone.
+    /// Obeys a command line. An unknown one prints an error.
     async fn obey(&mut self, line: &str) -> anyhow::Result<()> {
         let mut words = line.split_whitespace();
         let (word, number) = (words.next().unwrap_or("go"), words.next());
@@ -183,7 +175,7 @@ impl Running {
             },
         };
         let lead = match action {
-            // Whoever stops does not wait.
+            // A stop does not wait.
             Action::Stop => Duration::ZERO,
             _ => self.lead,
         };
@@ -201,12 +193,11 @@ impl Running {
             }
         };
         self.publication.send(CUES, octets).await?;
-        self.sent.insert((cue.at, cue.id), ());
+        self.sent.insert((cue.at, cue.id));
         if self.sent.len() > MAX_SENT {
             self.sent.pop_first();
         }
-        let action = serde_json::to_value(cue.action)?;
-        let word = action.as_str().unwrap_or_default();
+        let word = cue.action.word();
         self.say(
             || {
                 format!("{word} {} {text}", cue.number)
@@ -217,15 +208,14 @@ impl Running {
         )
     }
 
-    /// Tells what a device did.
+    /// Prints the report of a device.
     fn show(&self, device: &str, done: &Done) -> anyhow::Result<()> {
-        let sent = self.sent.keys().find(|(_, id)| *id == done.id);
+        let sent = self.sent.iter().find(|(_, id)| *id == done.id);
         let late = sent.map(|(at, _)| {
             let micros = done.at.as_micros() as i64 - at.as_micros() as i64;
             micros as f64 / 1e3
         });
-        let outcome = serde_json::to_value(done.outcome)?;
-        let word = outcome.as_str().unwrap_or_default();
+        let word = done.outcome.word();
         self.say(
             || {
                 let number = &done.number;

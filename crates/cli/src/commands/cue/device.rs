@@ -8,7 +8,7 @@ use clap::Args;
 use namecast::{Publication, Watched, Watching};
 use namecast_apps::cues::{self, ACKS, CUES, Cue, Device, DeviceConfig, Output};
 use namecast_command::report::{print_error, print_line};
-use namecast_command::{Run, Stop, number, parse_duration};
+use namecast_command::{Stop, number, parse_duration};
 use namecast_packet::Name;
 use namecast_units::{Duration, Timestamp};
 use serde_json::json;
@@ -16,9 +16,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
 use super::journal::Journal;
-use super::node;
-use crate::arguments::{Keys, Trusted};
-use crate::connect::Connect;
+use super::{ShowOptions, node};
+use crate::arguments::Trusted;
 use crate::key_check::KeyCheck;
 
 /// How often the offset to the desk's clock is read.
@@ -28,11 +27,11 @@ const READS_CLOCK: Duration = Duration::from_millis(250);
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  namecast device /show light-1                              print what is executed
+  namecast device /show light-1                              print the cues that are executed
   namecast device /show light-1 --run ./light.sh             run it with action and number, the cue as JSON on standard input
-  namecast device /show light-1 --journal light-1.journal    remember over restarts what was executed
+  namecast device /show light-1 --journal light-1.journal    remember executed cues over restarts
 
-Each cue is executed once and at its time by the desk's clock. What comes later than --stale is told to the desk, and not executed.")]
+Each cue is executed once and at its time by the desk's clock. A cue that is later than --stale is reported to the desk, and not executed.")]
 pub struct DeviceCommand {
     /// Name of the show.
     pub show: Name,
@@ -41,10 +40,10 @@ pub struct DeviceCommand {
     /// Program that executes cues.
     #[arg(long = "run", id = "run-program", value_name = "PROGRAM")]
     pub run_program: Option<PathBuf>,
-    /// File of what was executed. Without it a device that starts again may execute a cue again that it receives again.
+    /// File of the cues that were executed. Without it, a device that starts again may execute a cue twice.
     #[arg(long, value_name = "FILE")]
     pub journal: Option<PathBuf>,
-    /// A cue that comes so long after its time is not executed.
+    /// A cue that arrives later than this after its time is not executed.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_duration)]
     pub stale: Duration,
     /// End after so many cues were executed.
@@ -53,15 +52,9 @@ pub struct DeviceCommand {
     /// Whose key counts.
     #[command(flatten)]
     pub trusted: Trusted,
-    /// The forwarder to use.
+    /// Options of both sides.
     #[command(flatten)]
-    pub connect: Connect,
-    /// How long it runs, and what it reports.
-    #[command(flatten)]
-    pub run: Run,
-    /// Where keys are.
-    #[command(flatten)]
-    pub keys: Keys,
+    pub options: ShowOptions,
 }
 
 /// A device that runs.
@@ -71,14 +64,14 @@ struct Running {
     journal: Option<Journal>,
     program: Option<PathBuf>,
     key_check: KeyCheck,
-    run: Run,
+    is_json: bool,
     /// The desk's clock less ours, in microseconds.
     offset: i64,
 }
 
 /// Runs until interrupted, until its time is over, or until it has executed enough.
 pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()> {
-    let mut stop = Stop::new(arguments.run.duration)?;
+    let mut stop = Stop::new(arguments.options.duration)?;
     let (journal, executed) = match &arguments.journal {
         Some(path) => {
             let (journal, executed) = Journal::open(path)?;
@@ -86,7 +79,7 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
         }
         None => (None, Vec::new()),
     };
-    let node = node(&arguments.connect, &arguments.keys).await?;
+    let node = node(&arguments.options).await?;
     let root = cues::desk_root(&arguments.show);
     let key_check = KeyCheck::new(root.clone(), &arguments.trusted)?;
     let own = cues::device_root(&arguments.show, &arguments.id).to_string();
@@ -105,7 +98,7 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
         journal,
         program: arguments.run_program,
         key_check,
-        run: arguments.run,
+        is_json: arguments.options.json,
         offset: 0,
     };
     let mut clock = tokio::time::interval(READS_CLOCK);
@@ -159,9 +152,7 @@ impl Running {
                 }
                 match Cue::decode(&frame.payload) {
                     Ok(cue) => self.device.handle_cue(self.desk_time(wall), cue),
-                    Err(error) => {
-                        print_error(format_args!("what the desk sent was refused: {error}"))
-                    }
+                    Err(error) => print_error(format_args!("a cue was refused: {error}")),
                 }
             }
             _ => {}
@@ -170,7 +161,7 @@ impl Running {
     }
 
     fn say(&self, text: &str) {
-        if !self.run.quiet && !self.run.json {
+        if !self.is_json {
             print_error(text);
         }
     }
@@ -192,9 +183,8 @@ impl Running {
     }
 
     fn execute(&self, cue: &Cue) -> anyhow::Result<()> {
-        let action = serde_json::to_value(cue.action)?;
-        let word = action.as_str().unwrap_or_default();
-        match self.run.json {
+        let word = cue.action.word();
+        match self.is_json {
             true => print_line(
                 json!({ "executed": cue.number, "action": word, "id": cue.id.to_string() }),
             )?,
@@ -203,7 +193,7 @@ impl Running {
         let Some(program) = &self.program else {
             return Ok(());
         };
-        // A program that fails is told, and does not end the device.
+        // The device goes on after a program that fails.
         if let Err(error) = start(program, (word, cue)) {
             print_error(format_args!("{error:#}"));
         }

@@ -1,4 +1,4 @@
-//! What a device executed, one identity a line: on the disk before anything happens.
+//! Journal of a device: the identity of each executed cue, one a line, on the disk before the cue is executed.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -7,8 +7,6 @@ use std::path::Path;
 use anyhow::Context;
 use namecast_apps::cues::CueId;
 
-/// Octets of a line.
-const LINE: usize = 33;
 /// Identities that are read: of a longer file, the last ones.
 const MAX_READ: usize = 100_000;
 
@@ -19,7 +17,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or makes it. Returns what it holds, too. A last line that was not written whole is dropped.
+    /// Opens the journal at `path`, or makes it. Returns its identities, too. A last line that was not written whole is dropped.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Vec<CueId>)> {
         let shown = path.display();
         let text = match std::fs::read_to_string(path) {
@@ -52,7 +50,6 @@ impl Journal {
     /// If the disk does not take it: the cue must not be executed.
     pub(super) fn write(&mut self, id: CueId) -> anyhow::Result<()> {
         let line = format!("{id}\n");
-        debug_assert_eq!(line.len(), LINE);
         let written = self.file.write_all(line.as_bytes());
         let written = written.and_then(|()| self.file.sync_data());
         written.context("cannot write the journal: the cue is not executed")

@@ -30,7 +30,7 @@ pub(super) struct List {
 pub(super) struct Entry {
     /// Its number: `12.5`.
     pub(super) number: String,
-    /// What it is for people.
+    /// Its text for people.
     #[serde(default)]
     pub(super) text: String,
     /// Devices that it is for; empty: all.
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn a_problem_is_named_with_its_place() {
         let refused = |text| format!("{:#}", read(text).unwrap_err());
         let twice = refused("[[cue]]\nnumber = '1'\n[[cue]]\nnumber = '1'\n");
         assert!(

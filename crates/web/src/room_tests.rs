@@ -318,7 +318,7 @@ fn nine_tabs_of_one_link_get_nine_certificates() {
     assert_eq!(keys.len(), 9);
 }
 
-/// A sealed stream of one tab is seen by another member. A stranger, whose key nobody certified, sees none of it and is told so; nor is a picture in
+/// A sealed stream of one tab is seen by another member. A stranger, whose key nobody certified, sees none of it, and an event says so; nor is a picture in
 /// what passed between tabs and node.
 #[test]
 fn members_see_what_is_sealed_and_strangers_do_not() {

@@ -38,7 +38,7 @@ pub enum JoinEvent {
 /// Reason why a newcomer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitReason {
-    /// Nobody serves the room, or the way there is down.
+    /// The room has no host, or the path to it is down.
     HostAway,
     /// The request arrived, or is on its way: the host may have to say yes.
     Undecided,

@@ -195,7 +195,7 @@ fn whole_chunks_are_announced_and_served() {
     let mut fetcher = fetcher(Repair::FromPeers);
     receive(&mut fetcher, at(100), (0..13).filter(|it| *it != 7));
     assert_eq!(left(&mut fetcher).announced, [vec![(0, 0)]]);
-    // The second chunk is whole as well, which is told half a second after the first.
+    // The second chunk is whole as well. Its announcement follows half a second after the first one.
     receive(&mut fetcher, at(200), [7]);
     assert_eq!(left(&mut fetcher).announced, Vec::<Vec<_>>::new());
     assert!(fetcher.poll_timeout().is_some_and(|due| due <= at(600)));

@@ -250,6 +250,21 @@ fn sound_before_the_first_picture_stays(film: &Film, path: &Path) {
     );
 }
 
+/// All sound comes first, 2.6 s of it, as where the encoder of pictures begins late. Each picture is there, and decodes: in the first
+/// fragment of an mp4 there is one alone, after which only its rate tells when the next one is.
+fn pictures_that_come_after_their_sound_stay(film: &Film, path: &Path) {
+    let mut frames = film.rung("300k");
+    let is_picture = |frame: &Frame| frame.stream == StreamKind::Video;
+    frames.sort_by_key(is_picture);
+    record(film, &frames, path.to_str().unwrap());
+    let pictures = frames.iter().filter(|it| is_picture(it)).count();
+    assert_eq!(times(path, "v").len(), pictures, "{path:?}");
+    let decode = "-v error -i FILE -map 0:v -fps_mode passthrough -f framecrc -";
+    let (decoded, _) = run("ffmpeg", &decode.split(' ').collect::<Vec<_>>(), path);
+    let decoded = decoded.lines().filter(|line| !line.starts_with('#'));
+    assert_eq!(decoded.count(), pictures, "{path:?}");
+}
+
 /// Where the size of the picture changes, the next file begins; times run on in HLS.
 fn a_file_has_one_size(film: &Film, directory: &Path) {
     let change = film
@@ -465,6 +480,10 @@ async fn frames_become_files() {
         }
         for name in ["early.mp4", "early.mkv", "early.nut"] {
             scope.spawn(move || sound_before_the_first_picture_stays(film, &directory.join(name)));
+        }
+        for name in ["late.mp4", "late.mkv", "late.nut"] {
+            let path = directory.join(name);
+            scope.spawn(move || pictures_that_come_after_their_sound_stay(film, &path));
         }
         scope.spawn(|| a_file_has_one_size(film, directory));
         scope.spawn(|| captions_come_beside_hls(film, directory));

@@ -87,16 +87,21 @@ pub(crate) fn picture_header(
         STREAM_START,
         &stream_header(0, stream, pixel_aspect),
     );
+    put_rate(&mut octets, 0, rate);
+    octets
+}
+
+/// Appends the frame rate of stream `stream` to the header.
+pub(crate) fn put_rate(octets: &mut Vec<u8>, stream: usize, rate: SampleRate) {
     let mut info = Vec::new();
-    // Stream 1, no chapter; one field, which is a string.
-    for number in [1, 0, 0, 0, 1] {
+    // Streams are counted from 1; no chapter; one field, which is a string.
+    for number in [stream as u64 + 1, 0, 0, 0, 1] {
         put_number(&mut info, number);
     }
     put_octets(&mut info, b"r_frame_rate");
     put_number(&mut info, STRING);
     put_octets(&mut info, format!("{}/{}", rate.num, rate.den).as_bytes());
-    put_packet(&mut octets, INFO_START, &info);
-    octets
+    put_packet(octets, INFO_START, &info);
 }
 
 fn main_header(streams: usize) -> Vec<u8> {

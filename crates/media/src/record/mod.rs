@@ -153,12 +153,15 @@ impl Recorder {
             self.waits_for_key = false;
             self.has_pictures = true;
             let began = self.began.unwrap_or_default();
-            for early in core::mem::take(&mut self.early) {
-                // A container's header waits no longer for pictures.
-                if early.frame.captured_at >= began && early.is_within(WAIT, &recorded) {
-                    self.send(early)?;
-                }
-            }
+            let mut held = core::mem::take(&mut self.early);
+            // A container's header waits no longer for pictures.
+            held.retain(|early| {
+                early.frame.captured_at >= began && early.is_within(WAIT, &recorded)
+            });
+            // Sound that was captured after the picture may have come first, and would pass for a stream without pictures.
+            let place = held.partition_point(|early| early.frame.captured_at < frame.captured_at);
+            held.insert(place, recorded);
+            return held.into_iter().try_for_each(|held| self.send(held));
         }
         // Sound alone would make a player wait for pictures.
         if self.waits_for_key && self.video().is_some() {

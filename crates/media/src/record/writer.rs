@@ -281,11 +281,7 @@ impl Writer {
         let mut part = self.open(&sources).map_err(WriteError::Other)?;
         part.sound = waiting.first().and_then(Recorded::sound);
         if self.destination.container.wrapping != Wrapping::Bare {
-            let streams = sources.iter();
-            let streams =
-                streams.map(|(stream, rung, first)| writer::published(stream, rung, first));
-            let streams: Vec<_> = streams.collect();
-            part.output.write(&writer::file_header(&streams))?;
+            part.output.write(&header(&sources))?;
         }
         self.state.part = Some(part);
         let head_start = HEAD_START.as_micros() as u64;
@@ -435,6 +431,19 @@ impl Writer {
         // Whoever recorded may have gone.
         let _ = self.notes.send(text);
     }
+}
+
+/// The header of a file with these streams. The last picture of a fragment has a duration only where the frame rate is known.
+fn header(sources: &[(&StreamInfo, &Rung, &[u8])]) -> Vec<u8> {
+    let streams = sources.iter();
+    let streams = streams.map(|(stream, rung, first)| writer::published(stream, rung, first));
+    let mut octets = writer::file_header(&streams.collect::<Vec<_>>());
+    for (index, (stream, rung, _)) in sources.iter().enumerate() {
+        if stream.kind == StreamKind::Video {
+            writer::put_rate(&mut octets, index, rung.rate);
+        }
+    }
+    octets
 }
 
 /// Returns a packet of silence in the codec of `stream`, where there is one for every decoder.

@@ -4,7 +4,7 @@
 #   scripts/test.sh               all steps
 #   scripts/test.sh lint unit     these only
 #   scripts/test.sh deny          what only `make check` does
-#   scripts/test.sh inputs        inputs of many kinds, in real time: for a machine without other work
+#   scripts/test.sh inputs link   inputs of many kinds, and how soon the page follows a link: for a machine without other work
 #   scripts/test.sh engines       the page in Firefox and WebKit, a minute
 #   scripts/test.sh platforms     compiles for the platforms of docs/platforms.md, and tests arm64 by qemu-user
 #
@@ -19,8 +19,8 @@ first_steps=(lock format tidy)
 last_steps=(lint doc browser)
 all_steps=("${first_steps[@]}" page web build unit interop doors judge "${last_steps[@]}")
 # cargo-deny takes minutes to install, and what it checks changes with the lock files only. Inputs play in real time, and lose pictures
-# beside other work. Browsers of other makers are large.
-more_steps=(deny inputs platforms engines)
+# beside other work, as the page behind a link does. Browsers of other makers are large.
+more_steps=(deny inputs link platforms engines)
 steps=("$@")
 
 target=${CARGO_TARGET_DIR:-target}
@@ -92,6 +92,7 @@ step_inputs() {
   binary || return 1
   scripts/inputs quick --namecast "$target/debug/namecast"
 }
+step_link() { browser e2e-link; }
 step_platforms() { scripts/platforms.sh; }
 # The page in Firefox and WebKit.
 step_engines() { scripts/install.sh engines && browser e2e-engines; }
@@ -110,7 +111,7 @@ needs() {
     tidy | page | build | lint | doc | deny | platforms) echo lock ;;
     unit | interop) echo build ;;
     web) echo page ;;
-    doors | inputs | browser | engines) echo page build web ;;
+    doors | inputs | link | browser | engines) echo page build web ;;
   esac
 }
 

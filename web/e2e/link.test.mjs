@@ -1,5 +1,6 @@
-// What the page does when the link to its node becomes slow and fast again, with real media, encoded before, over real UDP. What
-// other programs take from this machine, they take before the link changes, too: that is what freezes are compared with.
+// What the page does when the link to its node becomes slow and fast again, with real media, encoded before, over real UDP. How soon,
+// and how long pictures freeze, is judged by `npm run e2e-link` alone, for a machine without other work: there a reaction that comes
+// 100 ms later puts 250 ms more of pictures into the link's queue.
 
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -20,8 +21,9 @@ const FREEZE = { most: 500, more: 300 };
 const RIGHT = { down: 2_000, up: 10_000 };
 /** How long the right quality is held at a constant rate on a machine that others leave enough of, in milliseconds. */
 const HELD = 3_000;
-/** Other programs may disturb some runs. */
-const RUNS = 3;
+/** Whether times are judged, and in how many runs at most, of which one has to keep the bar: a machine may be disturbed. */
+const IS_JUDGED = process.env["NAMECAST_IDLE"] === "1";
+const RUNS = IS_JUDGED ? 3 : 1;
 
 let binary;
 let browser;
@@ -124,6 +126,9 @@ test("follows a link from 4 to 1 and back to 4 Mbit/s", async (context) => {
     assert.ok(frames >= ENOUGH, `playback goes on at ${phase}`);
   }
   assert.ok(!found.tooHighAtLast, "the quality goes down");
+  if (!IS_JUDGED) {
+    return;
+  }
   // Others may also begin to take the machine after the link has changed.
   const isJudged = found.held && (keepsTheBar(found) || (await holdsNow()));
   if (!isJudged) {

@@ -270,6 +270,8 @@ ndnd_objects() {
     expect "namecast peek --object of what ndnd put serves" "" copy_of "$NAMECAST" peek /interop/theirs --object "${at[@]}"
     serve "$NAMECAST" put /interop/ours "${at[@]}"
     expect "ndnd cat of what namecast put serves" "" copy_of "$ndnd" cat /interop/ours
+    serve "$NAMECAST" send "$home/object" /interop/sent "${at[@]}"
+    expect "ndnd cat of what namecast send offers" "" copy_of "$ndnd" cat /interop/sent
     serve "$ndnd" pingserver --expose /interop/ping-theirs
     eventually "namecast ping, of ndnd pingserver" "2 sent, 2 answered" \
         "$NAMECAST" ping /interop/ping-theirs --count 2 --interval 100ms --lifetime 1s "${at[@]}"

@@ -9,6 +9,7 @@ mod face;
 mod fixtures;
 pub mod live;
 pub mod management;
+mod neighbours;
 pub mod object;
 mod receivers;
 pub mod registration;

@@ -10,7 +10,7 @@
 //! routes and strategies; the driver sees to that, and takes what came in pieces, or is acknowledged, through the face's link first.
 
 use bytes::Bytes;
-use namecast_packet::{Component, LpPacket, lp, tlv};
+use namecast_packet::{ChunksHad, Component, Extensions, LpPacket, lp, tlv};
 
 use crate::name_hash::{HashKey, NameHasher};
 
@@ -84,6 +84,7 @@ impl Dispatcher {
     /// Which forwarder a frame with a whole packet is for. One that breaks the format is for the first, which counts it.
     pub fn destination(&self, frame: &[u8]) -> Destination {
         match Glance::at(frame) {
+            Some(glance) if glance.packet.is_empty() => self.of_chunks_had(glance.chunks_had),
             Some(glance) => self.of_network_packet(glance.packet, glance.token),
             None => Destination::One(0),
         }
@@ -93,8 +94,14 @@ impl Dispatcher {
     pub fn destination_of(&self, packet: &LpPacket) -> Destination {
         match &packet.fragment {
             Some(wire) => self.of_network_packet(wire, packet.pit_token.as_deref()),
-            None => Destination::One(0),
+            None => self.of_chunks_had(packet.extensions.get(Extensions::CHUNKS_HAD)),
         }
+    }
+
+    /// Chunks of a flow are for the forwarder that gets Interests for its segments.
+    fn of_chunks_had(&self, value: Option<&[u8]>) -> Destination {
+        let flow = value.and_then(ChunksHad::flow_in);
+        Destination::One(flow.map_or(0, |flow| self.by_name(flow)))
     }
 
     fn of_network_packet(&self, wire: &[u8], token: Option<&[u8]>) -> Destination {
@@ -132,6 +139,7 @@ impl Dispatcher {
 #[derive(Debug, Default)]
 struct Glance<'a> {
     token: Option<&'a [u8]>,
+    chunks_had: Option<&'a [u8]>,
     packet: &'a [u8],
 }
 
@@ -151,6 +159,7 @@ impl<'a> Glance<'a> {
             match field.element_type {
                 lp::FRAGMENT => glance.packet = &frame[field.value],
                 lp::PIT_TOKEN => glance.token = Some(&frame[field.value]),
+                Extensions::CHUNKS_HAD => glance.chunks_had = Some(&frame[field.value]),
                 _ => {}
             }
         }
@@ -222,6 +231,30 @@ mod tests {
     }
 
     /// The token that one forwarder puts in front brings the Data back to it; what is no such token says nothing.
+    /// What neighbours have of a flow is known where its segments are requested.
+    #[test]
+    fn announced_chunks_meet_interests_for_them() {
+        let dispatcher = Dispatcher::new(HashKey::FIXED, 7);
+        for number in 0..50 {
+            let had = ChunksHad {
+                flow: format!("/f/{number}/v=3").parse().unwrap(),
+                chunk_size: 100,
+                hops_left: 1,
+                expiry: 60,
+                ranges: vec![(0, 4)],
+            };
+            let mut packet = LpPacket::default();
+            packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
+            let segment = interest(&format!("/f/{number}/v=3/seg=17"));
+            let expected = dispatcher.destination(&segment);
+            assert_eq!(dispatcher.destination(&packet.encode()), expected);
+            assert_eq!(dispatcher.destination_of(&packet), expected);
+            packet.extensions.set(Extensions::CHUNKS_HAD, [1, 2, 3]);
+            let damaged = dispatcher.destination(&packet.encode());
+            assert_eq!(damaged, Destination::One(0));
+        }
+    }
+
     #[test]
     fn data_go_to_whom_their_token_names() {
         let dispatcher = Dispatcher::new(HashKey::FIXED, 3);

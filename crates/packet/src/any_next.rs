@@ -161,6 +161,13 @@ impl ChunksHad {
         (is_whole && had.is_sound()).then_some(had)
     }
 
+    /// Returns the components of the flow's name in a value of the field, of which nothing else is checked.
+    pub fn flow_in(value: &[u8]) -> Option<&[u8]> {
+        let mut reader = Reader::within(value, value.len().min(6)..value.len());
+        let name = reader.element("ChunksHad").ok()??;
+        (name.element_type == tlv::NAME).then(|| &value[name.value])
+    }
+
     /// Returns the value of the field.
     pub fn encode(&self) -> Bytes {
         let mut writer = Writer::default();

@@ -29,7 +29,7 @@ pub(super) struct ByName {
     seed: u64,
     /// What numbers stand for that are out, and numbers of segments that are out.
     segments: BTreeMap<u64, u64>,
-    numbers: BTreeMap<u64, u64>,
+    numbers: BTreeMap<u64, (u64, Nonce)>,
     /// Segments before this one were chosen, or are here.
     next: u64,
     heard_at: Instant,
@@ -63,7 +63,7 @@ impl ByName {
     /// Takes Data of `segment`. Returns whether it was requested.
     pub(super) fn handle_data(&mut self, now: Instant, segment: u64, received: &Received) -> bool {
         self.heard_at = now;
-        let Some(number) = self.numbers.remove(&segment) else {
+        let Some((number, _)) = self.numbers.remove(&segment) else {
             return false;
         };
         self.segments.remove(&number);
@@ -79,7 +79,14 @@ impl ByName {
     ) -> bool {
         let is_congestion = reason == NackReason::Congestion;
         let number = self.numbers.get(&segment).copied();
-        number.is_some_and(|number| self.paths.handle_nack(now, number, nonce, is_congestion))
+        number.is_some_and(|(number, _)| self.paths.handle_nack(now, number, nonce, is_congestion))
+    }
+
+    /// Takes an answer for `segment` that is of no use: it is requested again at once.
+    pub(super) fn handle_forgery(&mut self, now: Instant, segment: u64) {
+        if let Some((number, nonce)) = self.numbers.get(&segment).copied() {
+            self.paths.handle_nack(now, number, Some(nonce), false);
+        }
     }
 
     /// Does what is due. `missing`: segments that are needed yet, as far as that is known.
@@ -102,13 +109,14 @@ impl ByName {
     ) -> Option<(u64, Nonce)> {
         while let Some(NumberedRequest { number, nonce, .. }) = self.paths.poll_request() {
             if let Some(&segment) = self.segments.get(&number) {
+                self.numbers.insert(segment, (number, nonce));
                 return Some((segment, nonce));
             }
             // Where nothing is to be chosen now, the number is retransmitted as if it were lost.
             if let Some(segment) = choose(self.next) {
                 self.next = segment + 1;
                 self.segments.insert(number, segment);
-                self.numbers.insert(segment, number);
+                self.numbers.insert(segment, (number, nonce));
                 return Some((segment, nonce));
             }
         }

@@ -65,6 +65,9 @@ pub struct Receive {
     /// Give up after this time without anything.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub wait: Duration,
+    /// Give neighbours what they lack for this time after all is here.
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
+    pub stay: Duration,
     /// Request each segment by name, as where forwarders do not have the hop any-next.
     #[arg(long)]
     pub no_any_next: bool,
@@ -127,6 +130,7 @@ pub(super) async fn run(arguments: Receive) -> anyhow::Result<()> {
         target,
         max_size: arguments.max_size,
         wait: arguments.wait,
+        stay: arguments.stay,
         prints_json: run.json && !run.quiet,
         progress: ProgressLine::new(!run.quiet && !run.json),
         keys,
@@ -183,6 +187,7 @@ struct Receiving {
     target: Target,
     max_size: ByteSize,
     wait: Duration,
+    stay: Duration,
     prints_json: bool,
     progress: ProgressLine,
     keys: KeyCheck,
@@ -203,7 +208,7 @@ impl Receiving {
             tokio::select! {
                 event = self.events.recv() => {
                     let event = event.context("the node has stopped")?;
-                    if self.on_event(node, event).await? {
+                    if self.on_event((node, stop), event).await? {
                         return Ok(());
                     }
                 }
@@ -217,7 +222,11 @@ impl Receiving {
     }
 
     /// Takes what the receiver reports. Returns whether all is done.
-    async fn on_event(&mut self, node: &Node, event: ReceiverEvent) -> anyhow::Result<bool> {
+    async fn on_event(
+        &mut self,
+        (node, stop): (&Node, &mut Stop),
+        event: ReceiverEvent,
+    ) -> anyhow::Result<bool> {
         match event {
             ReceiverEvent::Waiting(_) => {
                 let name = &self.name;
@@ -235,13 +244,13 @@ impl Receiving {
                 self.pace = Pace::new(node.clock().now());
                 return self.begin(*contents).await;
             }
-            ReceiverEvent::Segment(number, content) => {
+            ReceiverEvent::Segment(number, content, signature) => {
                 if let Some(storage) = &mut self.storage {
-                    storage.keep(number, &content)?;
+                    storage.keep(number, &content, &signature)?;
                 }
             }
             ReceiverEvent::Enough => {
-                self.complete().await?;
+                self.complete(stop).await?;
                 return Ok(true);
             }
             ReceiverEvent::Failed(why) => {
@@ -298,9 +307,10 @@ impl Receiving {
             }
         });
         storage.save()?;
+        let kept = Box::new(storage.pieces());
         self.storage = Some(storage);
         self.receiver
-            .call(move |receiver, now| receiver.begin(now.monotonic, here))
+            .call(move |receiver, now| receiver.begin(now.monotonic, here, kept))
             .await
             .context("the node has stopped")?;
         Ok(false)
@@ -370,6 +380,8 @@ impl Receiving {
             "any_next": is_any_next,
             "received": counters.segments,
             "received_any_next": counters.any_next,
+            "received_from_neighbours": counters.from_neighbours,
+            "served": counters.served,
             "duplicates": counters.duplicates,
             "forged": counters.forged,
             "marked": counters.marked,
@@ -404,15 +416,9 @@ impl Receiving {
         }
     }
 
-    /// Makes what is missing, checks and names all, and tells the sender.
-    async fn complete(&mut self) -> anyhow::Result<()> {
-        let figures = self
-            .receiver
-            .call(|it, _| (it.counters(), it.progress()))
-            .await;
-        if let Some(figures) = figures {
-            self.write_figures(figures, true)?;
-        }
+    /// Makes what is missing, checks and names all, tells the sender, and gives neighbours what they lack.
+    async fn complete(&mut self, stop: &mut Stop) -> anyhow::Result<()> {
+        self.write_last_figures().await?;
         let Some(mut storage) = self.storage.take() else {
             return Ok(());
         };
@@ -422,11 +428,11 @@ impl Receiving {
         let count = storage.contents().files.len();
         self.storage = Some(storage);
         self.print_what_is_here()?;
-        let Some(storage) = self.storage.take() else {
+        let Some(storage) = &self.storage else {
             return Ok(());
         };
         let paths = match self.target {
-            Target::StandardOutput => storage.remove().map(|()| Vec::new())?,
+            Target::StandardOutput => Vec::new(),
             _ => storage.name()?,
         };
         self.progress.show("");
@@ -440,7 +446,22 @@ impl Receiving {
             print_line(json!({ "received": paths }))?;
         }
         self.report().await;
-        Ok(())
+        if !self.stay.is_zero() {
+            tokio::select! {
+                () = tokio::time::sleep(self.stay) => {}
+                () = stop.wait() => {}
+            }
+            self.write_last_figures().await?;
+        }
+        self.storage.take().map_or(Ok(()), Storage::remove)
+    }
+
+    async fn write_last_figures(&mut self) -> anyhow::Result<()> {
+        let figures = self
+            .receiver
+            .call(|it, _| (it.counters(), it.progress()))
+            .await;
+        figures.map_or(Ok(()), |figures| self.write_figures(figures, true))
     }
 
     /// Tells the sender that all is here. It need not be there any more.

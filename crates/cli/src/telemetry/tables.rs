@@ -375,6 +375,8 @@ const OBTAINED: &[Metric] = &[
     (Gauge, "segments_missing", "missing", "Segments that are needed yet"),
     (Counter, "segments", "received", "Segments received that were missing"),
     (Counter, "segments_any_next", "received_any_next", "Of these, for requests of any next"),
+    (Counter, "segments_from_neighbours", "received_from_neighbours", "Of these, requested of neighbours while others came"),
+    (Counter, "segments_served", "served", "Segments that neighbours got"),
     (Counter, "duplicates", "duplicates", "Segments received that were not missing"),
     (Counter, "forged", "forged", "Segments whose signature or content is wrong"),
     (Counter, "marked", "marked", "Segments with a congestion mark"),

@@ -15,8 +15,12 @@ fn content(size: u32, seed: u32) -> Vec<u8> {
 
 /// A forwarder with a configuration, and the face that programs connect to.
 fn start_configured_forwarder(home: &Path, hops: &str, more: &str) -> (Program, String) {
+    start_forwarder_at(home, "127.0.0.1:0", (hops, more))
+}
+
+fn start_forwarder_at(home: &Path, tcp: &str, (hops, more): (&str, &str)) -> (Program, String) {
     let config = home.join("forwarder.toml");
-    let listen = "listen = { udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }";
+    let listen = format!("listen = {{ udp = [], tcp = [\"{tcp}\"], unix = [] }}");
     fs::write(&config, format!("hops = [{hops}]\n{listen}\n{more}")).unwrap();
     let arguments = format!("--config {}", config.display());
     let (forwarder, [face]) = start_forwarder_with(home, &arguments);
@@ -141,6 +145,69 @@ fn what_was_killed_goes_on() {
         let part = entries.find(|it| it.file_name().to_str().unwrap().starts_with(".namecast-"));
         assert!(part.is_none(), "nothing else is left");
     }
+}
+
+/// A forwarder is killed in mid-object and started again, with two threads: sender and receiver find it, and go on.
+#[test]
+fn a_forwarder_that_is_started_again_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut forwarder, face) = start_counting_forwarder(directory.path());
+    let (alice, content) = sender(directory.path(), 10_000_000);
+    let bob = home(directory.path(), "bob");
+    let at = format!("--connect {face} --duration 120s");
+    let sending = start(
+        &alice,
+        &format!("send file /alice/film --policy 20M --until 1 {at}"),
+    );
+    let receiving = start(&bob, &format!("receive /alice/film --stats stats {at}"));
+    until_a_part_came(&bob);
+    forwarder.kill();
+    let tcp = face.trim_start_matches("tcp4://");
+    let settings = ("\"any-next\"", "threads = 2\n");
+    let (_forwarder, again) = start_forwarder_at(directory.path(), tcp, settings);
+    assert_eq!(again, face);
+    succeed(receiving);
+    succeed(sending);
+    assert!(fs::read(bob.join("file")).unwrap() == content);
+}
+
+/// Who joins late gets of a neighbour what it missed, while the rest comes as any next: the sender makes no parity, and sends little
+/// more than the file.
+#[test]
+fn a_late_receiver_gets_of_another_what_it_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = "[content-store]\ncapacity = \"80 KiB\"\n";
+    let (_forwarder, face) = start_configured_forwarder(directory.path(), "\"any-next\"", store);
+    let (alice, content) = sender(directory.path(), 12_000_000);
+    let [bob, carol] = ["bob", "carol"].map(|name| home(directory.path(), name));
+    let at = format!("--connect {face} --duration 120s");
+    let sending = start(
+        &alice,
+        &format!("send file /alice/film --policy 8M --until 2 --stats stats {at}"),
+    );
+    let receive = format!("receive /alice/film --stats stats {at}");
+    let early = start(&bob, &format!("{receive} --stay 5s"));
+    until("a tenth of the file", || {
+        let stats = newest_stats(&bob.join("stats"))?;
+        (stats["received"].as_u64()? > 300).then_some(())
+    });
+    let late = start(&carol, &receive);
+    succeed(late);
+    succeed(sending);
+    assert!(fs::read(carol.join("file")).unwrap() == content);
+    let stats = newest_stats(&carol.join("stats")).unwrap();
+    let from_neighbours = stats["received_from_neighbours"].as_u64().unwrap();
+    assert!(from_neighbours >= 100, "{stats}");
+    let stats = newest_stats(&alice.join("stats")).unwrap();
+    let sent = |what: &str| stats[what].as_u64().unwrap();
+    assert!(sent("provided") + sent("answered") < 4_000, "{stats}");
+    succeed(early);
+    let stats = newest_stats(&bob.join("stats")).unwrap();
+    assert!(stats["served"].as_u64().unwrap() >= 100, "{stats}");
+    assert!(fs::read(bob.join("file")).unwrap() == content);
+    let mut entries = fs::read_dir(&bob).unwrap().flatten();
+    let part = entries.find(|it| it.file_name().to_str().unwrap().starts_with(".namecast-"));
+    assert!(part.is_none(), "nothing else is left");
 }
 
 /// Where a forwarder on the path counts nothing, segments are requested by name.

@@ -93,6 +93,8 @@ pub(crate) struct Extras {
     pub(crate) asks: Option<FaceId>,
     /// Whole frames without a packet.
     pub(crate) frames: Vec<(FaceId, Bytes)>,
+    /// Whether the Data are not fresh, whatever they say.
+    is_stale: bool,
 }
 
 impl Extras {
@@ -241,6 +243,22 @@ impl Actions {
         self
     }
 
+    /// Has the content store take the Data for stale.
+    pub(crate) fn stale(mut self) -> Self {
+        self.extras().is_stale = true;
+        self
+    }
+
+    /// Returns how long the content store takes Data for fresh.
+    pub(crate) fn freshness(&self, data: &Data) -> Duration {
+        let is_stale = self.extras.as_ref().is_some_and(|it| it.is_stale);
+        if is_stale {
+            Duration::ZERO
+        } else {
+            data.freshness()
+        }
+    }
+
     /// Sends a whole frame that carries no packet.
     pub(crate) fn frame(mut self, face: FaceId, frame: Bytes) -> Self {
         self.extras().frames.push((face, frame));
@@ -270,6 +288,7 @@ impl Actions {
             extras.copies.extend(more.copies);
             extras.asks = more.asks.or(extras.asks);
             extras.frames.extend(more.frames);
+            extras.is_stale |= more.is_stale;
         }
         Self {
             decision: next.decision,

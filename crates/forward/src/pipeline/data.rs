@@ -150,7 +150,7 @@ impl Forwarder {
         }
         if !fields.no_cache {
             let store = &mut self.tables.content_store;
-            store.insert(self.now, data, hashes);
+            store.insert_for(self.now, (data, hashes), actions.freshness(data));
         }
         self.deliver(&arrival, &entries, &actions, seats);
         self.originate(actions);

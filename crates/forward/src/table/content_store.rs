@@ -187,13 +187,23 @@ impl ContentStore {
 
     /// Keeps `data`; one that is here already becomes fresh again.
     pub(crate) fn insert(&mut self, now: Instant, data: &Data, hashes: &NameHashes) {
+        self.insert_for(now, (data, hashes), data.freshness());
+    }
+
+    /// Keeps `data`, which is fresh for `freshness`.
+    pub(crate) fn insert_for(
+        &mut self,
+        now: Instant,
+        (data, hashes): (&Data, &NameHashes),
+        freshness: Duration,
+    ) {
         let hash = hashes.whole();
         let size = self.memory_of(data.wire());
         if !self.options.admits || size > self.options.capacity {
             return;
         }
         // Fresh to the nanosecond at which the period ends.
-        let stale_from = match data.freshness() {
+        let stale_from = match freshness {
             Duration::ZERO => Instant::ZERO,
             period => now + period + Duration::from_nanos(1),
         };

@@ -80,6 +80,11 @@ impl Face {
         self.config.is_local()
     }
 
+    /// Whether it is an application of this process.
+    pub(crate) fn is_application(&self) -> bool {
+        self.is_local() && self.config.extension_fields == ExtensionFields::On
+    }
+
     pub(crate) fn is_point_to_point(&self) -> bool {
         self.config.has_one_peer()
     }

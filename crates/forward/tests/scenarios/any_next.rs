@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use namecast_forward::{AnyNext, AnyNextConfig, DropReason, ExtensionFields, FaceConfig};
 use namecast_packet::lp::NackReason;
-use namecast_packet::{AnyNextRequest, ChunksHad, Extensions, Interest, LpPacket, Nonce, any_next};
+use namecast_packet::signature::NullSigner;
+use namecast_packet::{
+    AnyNextRequest, ChunksHad, Data, Extensions, Interest, LpPacket, Nonce, any_next,
+};
 
 use crate::feedback::speaking;
 use crate::topology::{End, Net, Seen, data, interest, millis, name};
@@ -404,4 +407,44 @@ fn chunks_are_told_two_hops_off() {
     fan.net.run_for(millis(600));
     let count = fan.net.nodes[0].counters().any_next;
     assert_eq!((count.announcements, count.refused_announcements), (2, 1));
+}
+
+/// An Interest that the holder sends back goes along the route, and four of them in a row are enough: the holder rests.
+#[test]
+fn a_holder_that_refuses_costs_nobody_an_answer() {
+    let mut fan = Fan::new();
+    let [asking, holder] = [fan.receiver(), fan.receiver()];
+    fan.net.send(holder, had(1, &[(0, 0)]));
+    for number in 0..5 {
+        let uri = format!("/f/seq={number}");
+        fan.net.ask(asking, &interest(&uri, 1 + number));
+        let asked = fan.net.interests(holder);
+        assert_eq!(asked.len(), usize::from(number < 4), "{number}");
+        for asked in asked {
+            fan.net.nack(holder, &asked, NackReason::None);
+        }
+        assert_eq!(fan.net.interests(fan.provider).len(), 1, "{number}");
+        fan.net.answer(fan.provider, &data(&uri));
+        let seen = fan.net.seen(asking);
+        assert_eq!((seen.len(), seen[0].header.nack), (1, None));
+    }
+    assert_eq!(fan.net.nodes[0].forwarder.pending_interests(), 0);
+}
+
+/// A holder's Data are not fresh here, though they say so, and an Interest that must be fresh goes to the provider.
+#[test]
+fn a_forgery_of_a_holder_is_passed_by() {
+    let mut fan = Fan::new();
+    let [asking, holder] = [fan.receiver(), fan.receiver()];
+    fan.net.send(holder, had(1, &[(0, 0)]));
+    fan.net.ask(asking, &interest("/f/seq=3", 1));
+    assert_eq!(fan.net.interests(holder).len(), 1);
+    let forged = Data::builder(name("/f/seq=3")).freshness(millis(3_600_000));
+    let forged = forged.content("forged").sign(&NullSigner);
+    fan.net.answer(holder, &forged);
+    assert_eq!(fan.net.data(asking).len(), 1);
+    let again = Interest::builder(name("/f/seq=3")).must_be_fresh();
+    fan.net.ask(asking, &again.build(Nonce([9; 4])));
+    let asked = [holder, fan.provider].map(|end| fan.net.interests(end).len());
+    assert_eq!((asked, fan.net.data(asking).len()), ([0, 1], 0));
 }

@@ -47,7 +47,7 @@ pub enum FlowRepair {
     FromPeers,
 }
 
-/// Where a flow of any next Data ends.
+/// Where a flow ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct End {
@@ -106,7 +106,7 @@ pub struct Flow {
     /// pace is that of who requests most.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider_quantile: Option<f64>,
-    /// Where it ends, if any next Data are requested; nowhere without.
+    /// Where it ends; nowhere without. Numbered Data are requested until all have come, whatever the repair.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<End>,
     /// What decides how fast.
@@ -211,10 +211,6 @@ impl Flow {
         {
             let problem = format!("{quantile} is no quantile: expected 0 to 1");
             return Err(("provider-quantile", problem));
-        }
-        if self.delivery == FlowDelivery::Numbered && self.end.is_some() {
-            let problem = "only flows with delivery = \"any-next\" end".to_owned();
-            return Err(("end", problem));
         }
         let is_name = |kind: &String| {
             let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '+' | '.');

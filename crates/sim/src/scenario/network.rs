@@ -74,6 +74,7 @@ impl PacketSize {
 /// | `window-N`, `spare-N` | of flow N, if any next Data are requested: mean of its window, and of the least requests to spare in 10 ms in which Data came |
 /// | `completion-N`, `stall-N`, `repaired-N`, `from-peers-N`, `served-N` | of flow N, if it [ends](Flow::end): seconds until all had come; seconds that who plays it waits, for the first second and for what comes late; shares of its packets that came as repair, of those from neighbours, and that it gave to neighbours |
 /// | `completion`, `completion-max`, `sent` | of all flows that end: mean and longest time; and frames over the bottleneck for each packet of the first |
+/// | `load`, `least-load` | if flows end, over the whole run: frames on all links that have a rate, Gbit; and what they would carry if each packet crossed each link of the flow's routes once |
 /// | `interests`, `gaps`, `timeouts`, `nacks` | counts over all flows |
 /// | `convergence` | seconds from a change until the first flow's estimate has followed; missing if it never does |
 /// | `segments-N`, `segment-rate-N`, `segment-rate-min-N` | of flow N, if it fetches in [segments](Flow::segment) after the start of `measure`: how many it completed, the mean and least rate of one, Mbit/s of content |
@@ -86,7 +87,8 @@ impl PacketSize {
 /// | `paths-N` | paths that flow N uses at the end |
 /// | `estimate-PROBE` | the first flow's estimate at that time, Mbit/s of content |
 ///
-/// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen.
+/// Averages are over `measure`; for each of `windows`, the same metrics exist with its name after a hyphen. Of more than 1000 flows none
+/// has metrics of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct NetworkScenario {
@@ -155,7 +157,9 @@ pub struct NetworkScenario {
 pub struct Probe(#[serde(with = "namecast_units::duration")] pub Duration);
 
 /// Most flows of a scenario, copies included.
-const MAX_FLOWS: u32 = 10_000;
+const MAX_FLOWS: u32 = 25_000;
+/// Most of which each has metrics of its own.
+pub(super) const MAX_SHOWN_FLOWS: usize = 1_000;
 
 impl NetworkScenario {
     pub(super) fn validate(&self, base: &Path) -> Result<(), ScenarioError> {

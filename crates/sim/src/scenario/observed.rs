@@ -7,7 +7,7 @@ use namecast_netem as netem;
 use namecast_units::{Bitrate, Duration};
 
 use super::measure::{Window, jain, of_kinds};
-use super::network::NetworkScenario;
+use super::network::{MAX_SHOWN_FLOWS, NetworkScenario};
 
 /// Everything that counts up, at one instant.
 #[derive(Clone, Debug)]
@@ -124,7 +124,9 @@ impl ObservedFlows<'_> {
         ];
         let rtts = change(&|figures| figures.rtt_sum_nanos);
         let rtts = rtts.into_iter().zip(samples);
+        let is_shown = goodputs.len() <= MAX_SHOWN_FLOWS;
         let each = goodputs.into_iter().zip(wire).zip(rtts).enumerate();
+        let each = each.filter(move |_| is_shown);
         let each = each.flat_map(|(index, ((goodput, wire), (rtt, samples)))| {
             [
                 ("goodput", goodput),

@@ -1,5 +1,6 @@
 //! One run of a network scenario.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use namecast_apps::sequence::{Fetcher, Sample};
@@ -7,18 +8,18 @@ use namecast_forward as forward;
 use namecast_netem as netem;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random};
 
-use super::fetching::Fetching;
+use super::fetching::{Fetched, Fetching};
 use super::flows::{Flow, FlowDelivery};
 use super::forwarding::Strategy;
 use super::hops;
 use super::measure::crossing;
-use super::network::{Medium, NetworkScenario};
+use super::network::{MAX_SHOWN_FLOWS, Medium, NetworkScenario};
 use super::observed::{FlowSnapshot, ObservedFlows};
 use super::place::{Direction, directions, find};
 use super::segments::{self, LinkWatch};
 use super::{Outcome, ScenarioError, Series};
 use crate::network::{ApplicationId, Network, NodeConfig};
-use crate::topology::{NodeIndex, Topology, routes};
+use crate::topology::{LinkIndex, NodeIndex, Topology, routes};
 
 /// Data that an application may get at one instant and still tell of.
 const MAX_FETCHED: usize = 1_024;
@@ -37,6 +38,29 @@ pub(super) struct Run<'a> {
     capacity: Vec<(Duration, Bitrate)>,
     /// When each change took place.
     changed_at: Vec<Duration>,
+    routes: Routes,
+}
+
+/// Links of flows on their way to producers.
+#[derive(Default)]
+struct Routes {
+    /// By producer: the link of each node.
+    towards: BTreeMap<NodeIndex, Vec<Option<LinkIndex>>>,
+    /// By prefix of flows that end: octets of the flow, and its links that have a rate.
+    trees: BTreeMap<String, (u64, BTreeSet<LinkIndex>)>,
+    /// Links that have a rate.
+    rated: Vec<LinkIndex>,
+}
+
+impl Routes {
+    fn new(topology: &Topology) -> Self {
+        let links = topology.links.iter().enumerate();
+        let rated = links.filter(|(_, link)| link.forward.rate.is_some());
+        Self {
+            rated: rated.map(|(index, _)| index).collect(),
+            ..Self::default()
+        }
+    }
 }
 
 struct Running {
@@ -106,6 +130,7 @@ impl<'a> Run<'a> {
             links,
             capacity,
             changed_at,
+            routes: Routes::new(&topology),
         };
         run.schedule_failures(&topology)?;
         for eviction in &scenario.evictions {
@@ -150,7 +175,7 @@ impl<'a> Run<'a> {
             config.sample_interval = config.sample_interval.filter(|_| wants_samples);
             config.max_fetched = if traced { MAX_FETCHED } else { 0 };
         })?;
-        let base_rtt = self.base_rtt(fetching.topology(), fetched.consumer, fetched.producer);
+        let base_rtt = self.base_rtt(fetching.topology(), flow, &fetched);
         self.flows.push(Running {
             application: fetched.application,
             base_rtt: base_rtt.as_secs_f64() * 1e3,
@@ -159,8 +184,23 @@ impl<'a> Run<'a> {
     }
 
     /// Delays and one serialisation at each link, there and back.
-    fn base_rtt(&self, topology: &Topology, consumer: NodeIndex, producer: NodeIndex) -> Duration {
-        let towards = routes::towards(topology, producer);
+    fn base_rtt(
+        &mut self,
+        topology: &Topology,
+        (flow, number): (&Flow, u32),
+        fetched: &Fetched,
+    ) -> Duration {
+        let Fetched {
+            consumer, producer, ..
+        } = *fetched;
+        let towards = self.routes.towards.entry(producer);
+        let towards = towards.or_insert_with(|| routes::towards(topology, producer));
+        let mut tree = flow.end.map(|end| {
+            let prefix = Flow::named(&flow.prefix, number);
+            let size = end.packets.get() * u64::from(self.scenario.packet.wire);
+            let tree = self.routes.trees.entry(prefix);
+            &mut tree.or_insert_with(|| (size, BTreeSet::new())).1
+        });
         let data = ByteSize::bytes(u64::from(self.scenario.packet.wire));
         let takes = |config: &netem::Config, size: ByteSize| {
             let rate = config.rate.as_ref().and_then(netem::Rate::mean);
@@ -168,8 +208,11 @@ impl<'a> Run<'a> {
         };
         let mut at = consumer;
         let mut total = Duration::ZERO;
-        while let Some(link) = towards[at] {
-            let link = &topology.links[link];
+        while let Some(index) = towards[at] {
+            let link = &topology.links[index];
+            if let Some(tree) = tree.as_mut().filter(|_| link.forward.rate.is_some()) {
+                tree.insert(index);
+            }
             let is_first = link.ends.0 == at;
             let (there, back) = match is_first {
                 true => (&link.forward, &link.backward),
@@ -274,7 +317,9 @@ impl<'a> Run<'a> {
     fn measure_any_next(&self, outcome: &mut Outcome) {
         let copies = (self.scenario.flows.iter())
             .flat_map(|flow| (0..flow.count).map(move |_| flow.delivery == FlowDelivery::AnyNext));
-        let any_next = copies.enumerate().filter(|(_, is_any_next)| *is_any_next);
+        let is_shown = self.flows.len() <= MAX_SHOWN_FLOWS;
+        let any_next = copies.enumerate();
+        let any_next = any_next.filter(|(_, is_any_next)| *is_any_next && is_shown);
         for (flow, _) in any_next {
             let samples = self.fetcher(flow).samples();
             for (suffix, from, until) in self.scenario.all_windows() {
@@ -305,6 +350,9 @@ impl<'a> Run<'a> {
                 .completed_after
                 .map_or(f64::NAN, |it| it.as_secs_f64());
             completions.push(completion);
+            if self.flows.len() > MAX_SHOWN_FLOWS {
+                continue;
+            }
             let metrics = [
                 ("completion", completion),
                 ("stall", ended.stalled.as_secs_f64()),
@@ -336,6 +384,23 @@ impl<'a> Run<'a> {
         ];
         let named = |(name, value): (&str, f64)| (name.to_owned(), value);
         outcome.metrics.extend(metrics.map(named));
+        outcome.metrics.extend(self.load().map(named));
+    }
+
+    /// What links carried, and would have to at least.
+    fn load(&self) -> [(&'static str, f64); 2] {
+        let directions = self.routes.rated.iter();
+        let directions = directions.flat_map(|link| [(*link, false), (*link, true)]);
+        let carried = directions.map(|(link, from_second)| {
+            let direction = self.network.direction(link, from_second);
+            direction.counters().delivered_size.as_bits() as f64
+        });
+        let trees = self.routes.trees.values();
+        let least = trees.map(|(size, links)| (size * 8) as f64 * links.len() as f64);
+        [
+            ("load", carried.sum::<f64>() / 1e9),
+            ("least-load", least.sum::<f64>() / 1e9),
+        ]
     }
 
     /// A flow's estimate over time, in Mbit/s of content.

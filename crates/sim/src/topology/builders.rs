@@ -203,6 +203,12 @@ pub struct Tree {
     /// Every link.
     #[serde(default)]
     pub link: netem::Config,
+    /// Rates towards the leaves, which take them in turn; without any, that of `link`.
+    #[serde(default)]
+    pub leaf_rates: Vec<Bitrate>,
+    /// Link from a node `trunk` to the root; without one there is no such node.
+    #[serde(default)]
+    pub trunk: Option<netem::Config>,
     /// Hosts at its edge.
     #[serde(default)]
     pub access_hosts: Option<AccessHosts>,
@@ -236,9 +242,23 @@ impl Tree {
             for at in 0..width {
                 let y = (at as f64 + 0.5).mul_add(share, -0.5);
                 let node = place(&mut topology, format!("n{level}-{at}"), (level as f64, y));
-                topology.connect(above.start + at / self.fanout, node, &self.link);
+                let link = topology.connect(above.start + at / self.fanout, node, &self.link);
+                let count = self.leaf_rates.len().max(1);
+                let rate = self.leaf_rates.get(at % count);
+                if let Some(rate) = rate.filter(|_| level == self.depth) {
+                    topology.links[link].forward.rate = Some((*rate).into());
+                }
             }
             above = first..first + width;
+        }
+        if let Some(trunk) = &self.trunk {
+            limits.check(nodes.saturating_add(1), nodes)?;
+            let node = place(
+                &mut topology,
+                "trunk".to_owned(),
+                (-1.0, (leaves - 1.0) / 2.0),
+            );
+            topology.connect(node, 0, trunk);
         }
         with_access(topology, self.access_hosts.as_ref(), limits)
     }
@@ -483,10 +503,13 @@ mod tests {
         };
         let line = line.build(&LIMITS()).unwrap();
         assert_eq!(ends(&line), [("n0", "n1"), ("n1", "n2")]);
+        let rates = [Bitrate::mbps(1), Bitrate::mbps(2), Bitrate::mbps(3)];
         let tree = Tree {
             depth: 2,
             fanout: 2,
             link: link.clone(),
+            leaf_rates: rates.to_vec(),
+            trunk: Some(link.clone()),
             access_hosts: None,
         };
         let tree = tree.build(&LIMITS()).unwrap();
@@ -498,9 +521,15 @@ mod tests {
                 ("n1-0", "n2-0"),
                 ("n1-0", "n2-1"),
                 ("n1-1", "n2-2"),
-                ("n1-1", "n2-3")
+                ("n1-1", "n2-3"),
+                ("trunk", "n0-0")
             ]
         );
+        let leaf_rates = tree.links[2..6].iter().map(|it| it.forward.rate.clone());
+        let in_turn = [0, 1, 2, 0].map(|it| Some(netem::Rate::from(rates[it])));
+        assert!(leaf_rates.eq(in_turn));
+        let unchanged = tree.links.iter().all(|it| it.backward == link);
+        assert!(unchanged && tree.links[1].forward == link);
         // Leaves at 0, 1, 2, 3; their parents between them.
         assert_eq!(tree.nodes[2].position, Some((1.0, 2.5)));
         let grid = Grid {
@@ -625,6 +654,8 @@ mod tests {
             depth: usize::MAX,
             fanout: 2,
             link: netem::Config::default(),
+            leaf_rates: Vec::new(),
+            trunk: None,
             access_hosts: None,
         };
         tree.build(&LIMITS()).unwrap_err();

@@ -245,3 +245,45 @@ fn a_trace_is_the_same_each_time_and_has_all_its_files() {
     );
     std::fs::remove_dir_all(directory).unwrap();
 }
+
+/// A hundred packets for two receivers, one a second after the other, which finds all in the router's content store: each of three links
+/// carries 859 200 bits of Data once, and Interests of 20 octets. The link without a rate does not count.
+#[test]
+fn flows_that_end_tell_what_links_carried() {
+    let link = json!({ "rate": "10 Mbit/s", "delay": "1 ms" });
+    let flow = |consumer: &str, start: &str| {
+        json!({
+            "consumer": consumer,
+            "producer": "P",
+            "prefix": "/p",
+            "controller": "window:10",
+            "end": { "packets": 100, "repair": "at-end" },
+            "start": start,
+            "start-spread": "0s",
+        })
+    };
+    let scenario = json!({
+        "kind": "network",
+        "duration": "3s",
+        "bottleneck": "P>R",
+        "cache": "1 MiB",
+        "topology": {
+            "kind": "explicit",
+            "node": [{ "name": "P" }, { "name": "R" }, { "name": "C1" }, { "name": "C2" }, { "name": "C3" }],
+            "link": [
+                { "ends": ["P", "R"], "config": link },
+                { "ends": ["R", "C1"], "config": link },
+                { "ends": ["R", "C2"], "config": link },
+                { "ends": ["C2", "C3"] },
+            ],
+        },
+        "flows": [flow("C1", "0s"), flow("C3", "1s")],
+    });
+    let outcome = run(&scenario, 1);
+    assert_within(&outcome, "least-load", 0.002_577_6..=0.002_577_601);
+    assert_within(&outcome, "load", 0.002_61..=0.002_64);
+    assert_within(&outcome, "sent", 1.0..=1.0);
+    // 86 ms at the rate, and a round trip.
+    assert_within(&outcome, "completion-1", 0.087..=0.1);
+    assert_within(&outcome, "completion-2", 0.087..=0.1);
+}

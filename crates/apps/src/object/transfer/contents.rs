@@ -189,6 +189,8 @@ fn is_harmless(path: &str) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use namecast_units::Random;
+
     use super::*;
 
     pub(in crate::object::transfer) fn contents(files: &[(&str, u64)]) -> Contents {
@@ -221,6 +223,32 @@ pub(super) mod tests {
         );
         assert_eq!(table.span(2), (7_552, 48));
         assert_eq!(table.span(3).1, 3_776);
+    }
+
+    /// Tables with some octets changed at random are refused, or are harmless and can be sent.
+    #[test]
+    fn damaged_tables_are_refused_or_harmless() {
+        let table = contents(&[("a/b.txt", 9_000), ("a/c", 0), ("d", 77)]);
+        let octets = table.encode().unwrap();
+        let mut read = 0;
+        for seed in 0..20_000 {
+            let mut random = Random::from_seed(seed);
+            let mut damaged = octets.clone();
+            for _ in 0..=random.below(3) {
+                let at = random.below(damaged.len() as u64) as usize;
+                damaged[at] = b"0123456789/.\"{}[]:,\\ \n\0a"[random.below(24) as usize];
+            }
+            let Ok(contents) = Contents::decode(&damaged) else {
+                continue;
+            };
+            read += 1;
+            assert!(contents.files.iter().all(|it| is_harmless(&it.path)));
+            assert!(contents.encode().is_ok() && contents.total() <= MAX_SEGMENTS);
+            let last = contents.segments() - 1;
+            let (offset, length) = contents.span(last);
+            assert_eq!(offset + length as u64, contents.size(), "seed {seed}");
+        }
+        assert!((1..20_000).contains(&read), "{read}");
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //!  Sender ◀── any next of /NAME/v=V, counted by nodes ──── Receiver: while much is missing
 //!    │    ◀── /NAME/v=V/seg=7, by exact name ───────────── Receiver: the rest; all, where nodes count nothing
 //!    └─────── segments, each signed ─────────────────────▶ verified, in any order ──▶ whoever keeps them
+//!                                                          │     ▲
+//!                                                          └─────┴── chunks that receivers behind the same node have
 //! ```
 //!
 //! Files are read and written by whoever runs this, a segment at a time: memory does not depend on their size.
@@ -18,6 +20,7 @@
 mod coding;
 mod contents;
 mod order;
+mod packets;
 mod pull;
 mod receiver;
 mod seal;
@@ -26,6 +29,7 @@ mod sender;
 
 pub use coding::{Block, Coding, Shards};
 pub use contents::{Contents, ContentsError, FileEntry};
+pub use packets::KeptSegments;
 pub use receiver::{Receiver, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused};
 pub use seal::{ContentKey, identity, version};
 pub use segment_set::SegmentSet;

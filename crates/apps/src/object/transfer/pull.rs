@@ -1,29 +1,38 @@
 //! Segments of one version, until there are enough of each block.
 //!
 //! ```text
-//!  AnyNext ──▶ content has left, little is missing ──▶ ByName
-//!     └─────▶ refused, or silent for 3 s ────────────▶ ByName
+//!  AnyNext ──▶ content has left, little is missing or neighbours have it ──▶ ByName
+//!     └─────▶ refused, or silent for 3 s ──────────────────────────────────▶ ByName
 //! ```
+//!
+//! Meanwhile, and once there are enough, [`Neighbours`] of the same node get what is here, and give what is missing.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Component, Data, Extensions, Interest, LpPacket, Name, Packet, any_next};
+use namecast_packet::{
+    Component, Data, Extensions, Interest, InterestBuilder, LpPacket, Name, Nonce, Packet, any_next,
+};
 use namecast_stream::path::{AnyNext, AnyNextOutput, Feedback, NumberedConfig, Received};
 use namecast_stream::rate::{RateControl, said};
 use namecast_units::{ByteSize, Duration, Instant, Random};
 
+use super::packets::{Packets, Serving};
 use super::receiver::Ready;
 use super::{
-    ContentKey, Contents, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused, SegmentSet,
+    Contents, KeptSegments, ReceiverConfig, ReceiverCounters, ReceiverEvent, Refused, SegmentSet,
 };
 use crate::face;
+use crate::neighbours::Neighbours;
 use crate::object::by_name::ByName;
 use crate::receivers::Reporting;
 
 /// Largest part of the content that a receiver requests by name instead of as parity: a smaller request costs others less than the wait.
 const LITTLE: u64 = 16;
+/// Segments of an object that is requested by name from the start: the first request for any next ones waits until each node on the path
+/// has asked the next whether it counts such requests, half a second together.
+const SMALL: u64 = 64;
 /// Silence after which little that is missing is requested by name: less than that after which requests are refreshed, as those would
 /// have the sender go on.
 const SHORT_SILENCE: Duration = Duration::from_millis(200);
@@ -37,6 +46,11 @@ const INITIAL_WINDOW: f64 = 10.0;
 const BATCHES: u32 = 8;
 /// Segments that came forged and are requested past caches.
 const MAX_FORGED: usize = 1_024;
+/// Segments in a chunk, which is what neighbours announce: at least, and as many that no object has more chunks than nodes remember.
+const CHUNK: u64 = 100;
+const MAX_CHUNKS: u64 = 1 << 16;
+/// Segments before the newest that may come yet, overtaken.
+const OVERTAKEN: u64 = 2;
 
 /// How segments are requested.
 #[derive(Debug)]
@@ -60,14 +74,23 @@ struct Needs {
 /// Pulls what is missing of one version.
 pub(super) struct Pull {
     contents: Contents,
-    flow: Name,
+    packets: Packets,
     signer: crate::object::KnownSigner,
-    key: Option<ContentKey>,
     here: SegmentSet,
     needs: Needs,
     mode: Mode,
+    /// One after the newest segment with content that came as any next.
+    newest: u64,
+    /// Segments before this one are here, or were requested of neighbours since those have said what they have.
+    looked_at: u64,
+    neighbours: Neighbours,
+    /// Whether neighbours have announced chunks since it was seen whether they have all.
+    may_have_all: bool,
+    serving: Serving,
     forged: BTreeSet<u64>,
     reporting: Reporting,
+    /// Whether the sender knows that all is here.
+    is_reported: bool,
     heard_at: Instant,
     random: Random,
     outputs: VecDeque<Bytes>,
@@ -113,16 +136,32 @@ impl Needs {
         true
     }
 
+    /// Returns the first missing segment from `from` on and before `end` whose block lacks one.
+    fn next(&self, (contents, here): (&Contents, &SegmentSet), from: u64, end: u64) -> Option<u64> {
+        let mut from = from;
+        loop {
+            let number = here.next_missing(from, end)?;
+            let block = Self::block(contents, number);
+            match self.blocks.get(block as usize)? {
+                0 => from = (block + 1) * Self::block_size(contents),
+                _ => return Some(number),
+            }
+        }
+    }
+
+    fn block_size(contents: &Contents) -> u64 {
+        let coding = contents.coding;
+        coding.map_or(contents.segments(), |it| u64::from(it.block))
+    }
+
     /// Returns the first segment from `from` on to request by name: as many of each block as it lacks.
     fn choose(&mut self, contents: &Contents, here: &SegmentSet, from: u64) -> Option<u64> {
-        let segments = contents.segments();
-        let size = contents.coding.map_or(segments, |it| u64::from(it.block));
         if from == 0 {
             self.chosen = (0, self.blocks.first().copied()?);
         }
         let mut from = from;
         loop {
-            let number = here.next_missing(from, segments)?;
+            let number = here.next_missing(from, contents.segments())?;
             let block = Self::block(contents, number);
             if block != self.chosen.0 {
                 self.chosen = (block, *self.blocks.get(block as usize)?);
@@ -131,7 +170,7 @@ impl Needs {
                 self.chosen.1 -= 1;
                 return Some(number);
             }
-            from = (block + 1) * size;
+            from = (block + 1) * Self::block_size(contents);
         }
     }
 }
@@ -141,28 +180,36 @@ impl Pull {
         now: Instant,
         config: &ReceiverConfig,
         (ready, here): (Ready, SegmentSet),
+        kept: Box<dyn KeptSegments + Send>,
     ) -> Self {
         let mut random = Random::from_seed(config.seed);
         let needs = Needs::new(&ready.contents, &here);
         let reporting = Reporting::new(now, (ready.flow.clone(), config.id), &mut random);
-        let is_new = here.count() == 0;
+        let is_any_next = config.any_next && here.count() == 0 && ready.contents.segments() > SMALL;
+        let packets = Packets::new(&ready.contents, ready.flow, config.key.clone());
+        let neighbours = neighbours(&ready.contents, &packets.flow, &here);
         let mut pull = Self {
             contents: ready.contents,
-            flow: ready.flow,
+            serving: Serving::new(packets.clone(), kept),
+            packets,
             signer: ready.signer,
-            key: config.key.clone(),
             here,
             needs,
             mode: Mode::Done,
+            newest: 0,
+            looked_at: 0,
+            neighbours,
+            may_have_all: false,
             forged: BTreeSet::new(),
             reporting,
+            is_reported: false,
             heard_at: now,
             random,
             outputs: VecDeque::new(),
             events: VecDeque::new(),
             counters: ReceiverCounters::default(),
         };
-        match config.any_next && is_new {
+        match is_any_next {
             true => pull.request_any_next(now),
             false => pull.repair(now),
         }
@@ -194,30 +241,62 @@ impl Pull {
 
     /// Takes a packet of the object, or what the link says about one.
     pub(super) fn handle_packet(&mut self, now: Instant, frame: Bytes) {
-        match face::open(frame) {
+        match face::open(frame.clone()) {
             Ok(Some((Packet::Data(data), link))) if link.nack.is_none() => {
                 self.on_data(now, &data, &link);
             }
             Ok(Some((Packet::Interest(interest), link))) => match link.nack {
                 Some(reason) => self.on_nack(now, &interest, reason),
-                None => self.counters.unexpected += 1,
+                None => self.serve(&interest, link.pit_token),
             },
+            Ok(None) => self.on_bare_frame(now, frame),
             _ => self.counters.unexpected += 1,
         }
         self.settle(now);
+    }
+
+    /// Takes what a frame without a packet says: chunks that neighbours have.
+    fn on_bare_frame(&mut self, now: Instant, frame: Bytes) {
+        let link = LpPacket::decode(frame).unwrap_or_default();
+        match link.extensions.get(Extensions::CHUNKS_HAD) {
+            Some(had) => {
+                self.neighbours.on_announcement(now, had);
+                self.may_have_all = true;
+                self.looked_at = 0;
+            }
+            None => self.counters.unexpected += 1,
+        }
+    }
+
+    /// Answers a neighbour's Interest, if the segment is here as it came.
+    fn serve(&mut self, interest: &Interest, token: Option<Bytes>) {
+        let number = self.number_of(interest.name());
+        let number = number.filter(|it| self.here.contains(*it));
+        let data = number.and_then(|it| self.serving.data(it, &self.signer));
+        let frame = match data.filter(|it| interest.matches(it)) {
+            Some(data) => {
+                self.counters.served += 1;
+                face::answer(data.wire().clone(), token)
+            }
+            None => {
+                self.counters.unexpected += u64::from(number.is_none());
+                face::refusal(interest, token, NackReason::NoRoute)
+            }
+        };
+        self.outputs.push_back(frame);
+    }
+
+    /// Returns the number of a segment with that name.
+    fn number_of(&self, name: &Name) -> Option<u64> {
+        let number = name.last()?.number_of(Component::SEGMENT)?;
+        (number < self.contents.total() && name.parent() == self.packets.flow).then_some(number)
     }
 
     fn on_data(&mut self, now: Instant, data: &Data, link: &LpPacket) {
         if self.reporting.is_answer(data.name()) {
             return self.on_report(now, data);
         }
-        let number = data
-            .name()
-            .last()
-            .and_then(|it| it.number_of(Component::SEGMENT));
-        let number =
-            number.filter(|it| *it < self.contents.total() && data.name().parent() == self.flow);
-        let Some(number) = number else {
+        let Some(number) = self.number_of(data.name()) else {
             self.counters.unexpected += 1;
             return;
         };
@@ -231,19 +310,23 @@ impl Pull {
             .extensions
             .get(Extensions::ANY_NEXT)
             .and_then(any_next::decode_number);
-        match self.verified(number, data) {
+        let content = self.verified(number, data);
+        if link.is_none() {
+            self.neighbours.on_answer(now, content.is_none());
+        }
+        match content {
             Some(content) => {
                 if let Mode::ByName(by_name) = &mut self.mode {
                     by_name.handle_data(now, number, &received);
                 }
-                self.keep(now, (number, content), link.is_some());
+                let is_marked = received.congestion_marked;
+                let is_neighbours = self.neighbours.on_data(now, number, is_marked);
+                self.serving.on_segment(data);
+                let how = (link.is_some(), is_neighbours && link.is_none());
+                let signature = Bytes::copy_from_slice(data.signature_value());
+                self.keep(now, (number, content, signature), how);
             }
-            None => {
-                self.counters.forged += 1;
-                if self.forged.len() < MAX_FORGED {
-                    self.forged.insert(number);
-                }
-            }
+            None => self.on_forgery(now, number),
         }
         if link.is_some() {
             self.acknowledge(number);
@@ -256,21 +339,42 @@ impl Pull {
         }
     }
 
+    /// Requests a forged segment again, past caches and neighbours.
+    fn on_forgery(&mut self, now: Instant, number: u64) {
+        self.counters.forged += 1;
+        if self.forged.len() < MAX_FORGED {
+            self.forged.insert(number);
+        }
+        self.neighbours.on_nack(now, number);
+        if let Mode::ByName(by_name) = &mut self.mode {
+            by_name.handle_forgery(now, number);
+        }
+    }
+
     /// Returns what a segment holds, if it is the signer's.
     fn verified(&self, number: u64, data: &Data) -> Option<Bytes> {
         if !self.signer.has_signed(data) {
             return None;
         }
         let content = data.content().unwrap_or_default();
-        let content = match &self.key {
+        let content = match &self.packets.key {
             Some(key) => key.open(number, &content)?,
             None => content,
         };
         (content.len() == self.contents.span(number).1).then_some(content)
     }
 
-    fn keep(&mut self, now: Instant, (number, content): (u64, Bytes), is_any_next: bool) {
+    fn keep(
+        &mut self,
+        now: Instant,
+        (number, content, signature): (u64, Bytes, Bytes),
+        (is_any_next, is_neighbours): (bool, bool),
+    ) {
+        let segments = self.contents.segments();
         let block = Needs::block(&self.contents, number);
+        if is_any_next {
+            self.newest = self.newest.max((number + 1).min(segments));
+        }
         self.heard_at = now;
         self.forged.remove(&number);
         if self.here.contains(number) || !self.needs.take(block) {
@@ -279,15 +383,28 @@ impl Pull {
             self.here.insert(number);
             self.counters.segments += 1;
             self.counters.any_next += u64::from(is_any_next);
+            self.counters.from_neighbours += u64::from(is_neighbours);
             self.reporting.on_content(content.len() as u64);
-            self.events
-                .push_back(ReceiverEvent::Segment(number, content));
+            let here = &self.here;
+            let missing = |from, end| here.next_missing(from, end);
+            self.neighbours.on_number(number, missing);
+            let event = ReceiverEvent::Segment(number, content, signature);
+            self.events.push_back(event);
         }
-        let segments = self.contents.segments();
         let is_content_over = is_any_next && number + 1 >= segments;
-        if is_content_over && (self.contents.coding.is_none() || self.lacks_little()) {
+        let is_coded = self.contents.coding.is_some();
+        if is_content_over && (!is_coded || self.lacks_little() || self.neighbours_have_all(now)) {
             self.end_any_next(now);
         }
+    }
+
+    /// Whether all that is missing is to be had of neighbours, so that no parity is needed.
+    fn neighbours_have_all(&mut self, now: Instant) -> bool {
+        let objects = (&self.contents, &self.here);
+        let segments = self.contents.segments();
+        let needs = &self.needs;
+        core::mem::take(&mut self.may_have_all)
+            && (self.neighbours).have_all(now, |from| needs.next(objects, from, segments))
     }
 
     fn lacks_little(&self) -> bool {
@@ -309,17 +426,18 @@ impl Pull {
     }
 
     fn on_nack(&mut self, now: Instant, interest: &Interest, reason: NackReason) {
-        let name = interest.name();
-        let segment = name.last().and_then(|it| it.number_of(Component::SEGMENT));
-        let is_segment = segment.is_some() && name.parent() == self.flow;
-        if reason == NackReason::None && (is_segment || *name == self.flow) {
+        let segment = self.number_of(interest.name());
+        let is_flow = *interest.name() == self.packets.flow;
+        let is_neighbours = segment.is_some_and(|it| self.neighbours.on_nack(now, it));
+        if is_neighbours || matches!(self.mode, Mode::Done) {
+            return;
+        }
+        if reason == NackReason::None && (segment.is_some() || is_flow) {
             self.mode = Mode::Done;
             self.events.push_back(ReceiverEvent::Failed(Refused::Gone));
-        } else if *name == self.flow {
+        } else if is_flow {
             self.end_any_next(now);
-        } else if let (Mode::ByName(by_name), Some(segment)) =
-            (&mut self.mode, segment.filter(|_| is_segment))
-        {
+        } else if let (Mode::ByName(by_name), Some(segment)) = (&mut self.mode, segment) {
             by_name.handle_nack(now, (segment, interest.nonce()), reason);
         }
     }
@@ -333,7 +451,10 @@ impl Pull {
     fn on_report(&mut self, now: Instant, data: &Data) {
         let is_signed = self.signer.has_signed(data);
         match is_signed.then(|| self.reporting.on_answer(now, data)) {
-            Some(Ok(true)) => self.events.push_back(ReceiverEvent::Reported),
+            Some(Ok(true)) => {
+                self.is_reported = true;
+                self.events.push_back(ReceiverEvent::Reported);
+            }
             Some(Ok(false)) => {}
             Some(Err(_)) | None => self.counters.forged += 1,
         }
@@ -346,6 +467,9 @@ impl Pull {
     }
 
     fn report(&mut self, now: Instant) {
+        if self.is_reported {
+            return;
+        }
         let state = (self.here.count(), self.needs.total);
         let interest = self.reporting.poll_report(now, state, &mut self.random);
         self.outputs.extend(interest.map(|it| it.wire().clone()));
@@ -354,6 +478,7 @@ impl Pull {
     /// Does what is due. Early and repeated calls do nothing.
     pub(super) fn handle_timeout(&mut self, now: Instant) {
         self.report(now);
+        self.neighbours.handle_timeout(now);
         if now >= self.heard_at + self.max_silence() {
             self.end_any_next(now);
         }
@@ -374,7 +499,9 @@ impl Pull {
             Mode::ByName(by_name) => by_name.poll_timeout(),
             Mode::Done => None,
         };
-        mode.into_iter().chain([self.reporting.next_at()]).min()
+        let report = (!self.is_reported).then(|| self.reporting.next_at());
+        let all = [mode, report, self.neighbours.poll_timeout()];
+        all.into_iter().flatten().min()
     }
 
     /// After every event: requests what may be requested.
@@ -393,7 +520,7 @@ impl Pull {
             Mode::AnyNext(receiver) => {
                 while let Some(output) = receiver.poll_output() {
                     if let AnyNextOutput::AnyNext(request, nonce) = output {
-                        let interest = Interest::builder(self.flow.clone())
+                        let interest = Interest::builder(self.packets.flow.clone())
                             .lifetime(LIFETIME)
                             .build(nonce);
                         let mut fields = Extensions::default();
@@ -406,10 +533,10 @@ impl Pull {
             Mode::ByName(by_name) => {
                 let (needs, contents, here) = (&mut self.needs, &self.contents, &self.here);
                 let mut choose = |from| needs.choose(contents, here, from);
+                let passes_all_by = self.neighbours.are_resting(now);
                 while let Some((segment, nonce)) = by_name.poll_request(&mut choose) {
-                    let name = self.flow.builder().segment(segment).finish();
-                    let interest = Interest::builder(name).lifetime(LIFETIME);
-                    let interest = match self.forged.contains(&segment) {
+                    let interest = interest(&self.packets.flow, segment);
+                    let interest = match passes_all_by || self.forged.contains(&segment) {
                         true => interest.must_be_fresh(),
                         false => interest,
                     };
@@ -418,6 +545,26 @@ impl Pull {
             }
             Mode::Done => {}
         }
+        self.request_of_neighbours(now);
+        self.outputs.extend(self.neighbours.poll_announcement(now));
+    }
+
+    /// Requests of neighbours what has passed, as long as any next segments come.
+    fn request_of_neighbours(&mut self, now: Instant) {
+        if !matches!(self.mode, Mode::AnyNext(_)) {
+            return;
+        }
+        let end = self.newest.saturating_sub(OVERTAKEN);
+        let (needs, objects) = (&self.needs, (&self.contents, &self.here));
+        let missing = |from| needs.next(objects, from, end);
+        let mut from = missing(self.looked_at).unwrap_or(end.max(self.looked_at));
+        while let Some(number) = (self.neighbours).poll_request(now, &mut from, missing, |_| false)
+        {
+            let nonce = Nonce::draw(&mut self.random);
+            let interest = interest(&self.packets.flow, number).build(nonce);
+            self.outputs.push_back(interest.wire().clone());
+        }
+        self.looked_at = from;
     }
 
     pub(super) fn poll_output(&mut self) -> Option<Bytes> {
@@ -443,4 +590,24 @@ impl Pull {
     pub(super) const fn counters(&self) -> &ReceiverCounters {
         &self.counters
     }
+}
+
+/// An Interest for one segment, whose Nonce is missing.
+fn interest(flow: &Name, number: u64) -> InterestBuilder {
+    let name = flow.builder().segment(number).finish();
+    Interest::builder(name).lifetime(LIFETIME)
+}
+
+/// Chunks of the segments with content: those that are whole are announced.
+fn neighbours(contents: &Contents, flow: &Name, here: &SegmentSet) -> Neighbours {
+    let segments = contents.segments();
+    let size = CHUNK.max(segments.div_ceil(MAX_CHUNKS));
+    let size = u32::try_from(size).unwrap_or(u32::MAX);
+    let mut neighbours = Neighbours::new(flow.clone(), segments, size);
+    if here.count() > 0 {
+        for first in (0..segments).step_by(size as usize) {
+            neighbours.on_number(first, |from, end| here.next_missing(from, end));
+        }
+    }
+    neighbours
 }

@@ -1,7 +1,7 @@
 //! The receiving end: the table of contents, then segments until there are enough.
 //!
 //! ```text
-//!  Table ──its signer counts──▶ Waiting ──begin──▶ Pulling ──nothing is needed──▶ whole, reports until it is finished
+//!  Table ──its signer counts──▶ Waiting ──begin──▶ Pulling ──nothing is needed──▶ whole, reports until it is finished, serves neighbours
 //!    ▲ │                        for whoever keeps the segments
 //!    └─┘ nobody has it yet
 //! ```
@@ -14,7 +14,9 @@ use namecast_units::{Duration, Instant, Timestamp};
 
 use super::pull::Pull;
 use super::seal::is_sealed;
-use super::{ContentKey, Contents, ContentsError, MAX_TABLE_SIZE, SegmentSet, table_of};
+use super::{
+    ContentKey, Contents, ContentsError, KeptSegments, MAX_TABLE_SIZE, SegmentSet, table_of,
+};
 use crate::discovery::{Signer, Trust};
 use crate::object::{Event, Failure, Fetcher, FetcherConfig};
 use crate::receivers::ReceiverId;
@@ -49,11 +51,11 @@ pub enum ReceiverEvent {
     Waiting(Failure),
     /// Table of contents and its signer. Requests for segments start with [`Receiver::begin`].
     Contents(Box<Contents>, Signer),
-    /// A segment, parity included, that was missing and is verified.
-    Segment(u64, Bytes),
+    /// A segment, parity included, that was missing and is verified; and its signature.
+    Segment(u64, Bytes, Bytes),
     /// Enough segments of each block are here. Call [`Receiver::finish`] once they are what the table says.
     Enough,
-    /// The sender knows that all is here. Nothing follows.
+    /// The sender knows that all is here. Nothing follows, but neighbours get what they request.
     Reported,
     /// It cannot be received. Nothing follows.
     Failed(Refused),
@@ -87,6 +89,10 @@ pub struct ReceiverCounters {
     pub segments: u64,
     /// Of those, ones that came for requests of any next.
     pub any_next: u64,
+    /// Of all, ones that were requested of neighbours while others came.
+    pub from_neighbours: u64,
+    /// Segments that neighbours got.
+    pub served: u64,
     /// Segments that were here, or not needed.
     pub duplicates: u64,
     /// Segments whose signature or content is wrong.
@@ -143,11 +149,12 @@ impl Receiver {
         }
     }
 
-    /// Requests all segments that are needed beside those that are `here`, which must be a set of this object's.
-    pub fn begin(&mut self, now: Instant, here: SegmentSet) {
+    /// Requests all segments that are needed beside those that are `here`, which must be a set of this object's. Neighbours get what is
+    /// `kept`.
+    pub fn begin(&mut self, now: Instant, here: SegmentSet, kept: Box<dyn KeptSegments + Send>) {
         match core::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Ready(ready) => {
-                let pull = Pull::new(now, &self.config, (*ready, here));
+                let pull = Pull::new(now, &self.config, (*ready, here), kept);
                 self.stage = Stage::Pulling(Box::new(pull));
                 self.settle(now);
             }
@@ -219,8 +226,7 @@ impl Receiver {
             }
             Stage::Pulling(pull) => {
                 while let Some(event) = pull.poll_event() {
-                    let is_end =
-                        matches!(event, ReceiverEvent::Reported | ReceiverEvent::Failed(_));
+                    let is_end = matches!(event, ReceiverEvent::Failed(_));
                     self.events.push_back(event);
                     if is_end {
                         self.stage = Stage::Over;

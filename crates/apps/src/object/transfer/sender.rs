@@ -14,6 +14,7 @@ use namecast_stream::names::METADATA;
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
 
 use super::order::Order;
+use super::packets::{FRESHNESS, Packets};
 use super::{ContentKey, Contents, ContentsError, table_of};
 use crate::object::{Server, ServerConfig, ServerError, parts};
 use crate::receivers::{self, Heard, Pacing, ReceiverId, Receivers, Report, reporter};
@@ -25,8 +26,6 @@ const BATCH: u32 = 32;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Without requests for so long, the next one begins at the first segment.
 const IDLE: Duration = Duration::from_secs(2);
-/// How long caches may take a version for the newest.
-const FRESHNESS: Duration = Duration::from_secs(1);
 
 /// How fast segments leave for who requests any next.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -99,8 +98,7 @@ pub struct SenderCounters {
 /// A plain value: after each call take everything from `poll_output`.
 pub struct Sender {
     config: SenderConfig,
-    /// Name with the version.
-    flow: Name,
+    packets: Packets,
     source: Box<dyn Source + Send>,
     /// Signs, and serves table and certificate.
     server: Server,
@@ -177,7 +175,7 @@ impl Sender {
         let metadata = metadata(&config.name, &flow, (server.signer(), now));
         let sender = Self {
             order: Order::new(&config.contents),
-            flow,
+            packets: Packets::new(&config.contents, flow, config.key.clone()),
             source,
             server,
             metadata,
@@ -196,7 +194,10 @@ impl Sender {
             config,
         };
         let content = Bytes::from(vec![0; sender.config.contents.segment_size as usize]);
-        match sender.sign(u64::MAX, &content).wire().len() > MAX_PACKET_SIZE {
+        let longest = sender
+            .packets
+            .build(u64::MAX, &content, sender.server.signer());
+        match longest.wire().len() > MAX_PACKET_SIZE {
             true => Err(ServerError::LongName(sender.config.name).into()),
             false => Ok(sender),
         }
@@ -204,7 +205,7 @@ impl Sender {
 
     /// Returns the name with the version.
     pub const fn flow(&self) -> &Name {
-        &self.flow
+        &self.packets.flow
     }
 
     /// Lets parity leave, which [`Source::read`] gives from now on.
@@ -238,9 +239,10 @@ impl Sender {
                     && object.parent() == self.config.name;
                 if let Some(value) = link.extensions.get(Extensions::ANY_NEXT) {
                     self.on_request(now, (&interest, value), link.pit_token.clone());
-                } else if let Some(id) = reporter(&self.flow, interest.name()) {
+                } else if let Some(id) = reporter(self.flow(), interest.name()) {
                     self.on_report(now, (id, &interest), link.pit_token);
-                } else if let Some((id, numbers)) = receivers::acknowledged(&self.flow, &interest) {
+                } else if let Some((id, numbers)) = receivers::acknowledged(self.flow(), &interest)
+                {
                     if let Some(pacing) = &mut self.pacing {
                         pacing.on_acknowledged(now, id, &numbers);
                     }
@@ -268,7 +270,7 @@ impl Sender {
             self.counters.malformed += 1;
             return;
         };
-        if *interest.name() != self.flow {
+        if interest.name() != self.flow() {
             self.refuse(interest, token);
             return;
         }
@@ -341,30 +343,16 @@ impl Sender {
     /// Reads and signs a segment.
     fn segment(&mut self, number: u64) -> Option<Data> {
         match self.source.read(number) {
-            Ok(content) => Some(self.sign(number, &content)),
+            Ok(content) => {
+                let signer = self.server.signer();
+                Some(self.packets.build(number, &content, signer))
+            }
             Err(error) => {
                 self.outputs
                     .push_back(Output::Event(SenderEvent::Failed(error)));
                 None
             }
         }
-    }
-
-    fn sign(&self, number: u64, content: &Bytes) -> Data {
-        let content = match &self.config.key {
-            Some(key) => key.seal(number, content),
-            None => content.clone(),
-        };
-        let last = self.config.contents.segments() - 1;
-        let freshness = match number {
-            0 => FRESHNESS,
-            _ => Duration::ZERO,
-        };
-        Data::builder(self.flow.builder().segment(number).finish())
-            .freshness(freshness)
-            .final_block(Name::root().builder().segment(last).finish())
-            .content(content)
-            .sign(self.server.signer())
     }
 
     /// Sends segments that are requested and due.

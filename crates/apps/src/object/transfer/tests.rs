@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use bytes::Bytes;
-use namecast_packet::signature::Ed25519Signer;
+use namecast_packet::lp::NackReason;
+use namecast_packet::signature::{Ed25519Signer, NullSigner};
 use namecast_packet::{
-    Certificate, Component, Data, Interest, KeyLocator, LpPacket, Name, Nonce, Packet, Signer,
-    Validity,
+    Certificate, ChunksHad, Component, Data, Extensions, Interest, KeyLocator, LpPacket, Name,
+    Nonce, Packet, Signer, Validity,
 };
 use namecast_units::{Bitrate, ByteSize, Duration, Instant, Random, Timestamp};
 
 use super::contents::tests::contents;
 use super::*;
 use crate::discovery::Trust;
-use crate::{Application, Now, Output, step};
+use crate::{Application, Now, Output, face, step};
 
 /// One way, each.
 const DELAY: Duration = Duration::from_millis(5);
@@ -54,6 +55,16 @@ impl Source for std::sync::Arc<std::sync::Mutex<Memory>> {
             true => Err(SourceError("the file a has changed".to_owned())),
             false => Ok(memory.segments[&number].clone().into()),
         }
+    }
+}
+
+/// What a receiver has kept: content and signature.
+#[derive(Clone, Default)]
+struct Kept(std::sync::Arc<std::sync::Mutex<BTreeMap<u64, (Bytes, Bytes)>>>);
+
+impl KeptSegments for Kept {
+    fn read(&mut self, number: u64) -> Option<(Bytes, Bytes)> {
+        self.0.lock().unwrap().get(&number).cloned()
     }
 }
 
@@ -100,6 +111,9 @@ struct Pair {
     to_sender: VecDeque<(Instant, Bytes)>,
     to_receiver: VecDeque<(Instant, Bytes)>,
     received: BTreeMap<u64, Bytes>,
+    kept: Kept,
+    /// Chunks that the receiver has announced last.
+    announced: Vec<(u32, u32)>,
     events: Vec<ReceiverEvent>,
     here: Vec<u64>,
 }
@@ -178,6 +192,8 @@ impl Pair {
             to_sender: VecDeque::new(),
             to_receiver: VecDeque::new(),
             received: BTreeMap::new(),
+            kept: Kept::default(),
+            announced: Vec::new(),
             events: Vec::new(),
             here: case.here,
         }
@@ -218,8 +234,13 @@ impl Pair {
             now(self.now),
             frames,
             |output| match output {
-                Output::Send(frame) => self.to_sender.push_back((self.now + DELAY, frame)),
-                Output::Event(ReceiverEvent::Segment(number, content)) => {
+                Output::Send(frame) => match chunks(&frame) {
+                    Some(had) => self.announced = had.ranges,
+                    None => self.to_sender.push_back((self.now + DELAY, frame)),
+                },
+                Output::Event(ReceiverEvent::Segment(number, content, signature)) => {
+                    let kept = (content.clone(), signature);
+                    self.kept.0.lock().unwrap().insert(number, kept);
                     assert!(
                         self.received.insert(number, content).is_none(),
                         "{number} twice"
@@ -234,8 +255,35 @@ impl Pair {
         if begun {
             let mut here = SegmentSet::new(self.contents.total());
             self.here.iter().for_each(|it| assert!(here.insert(*it)));
-            self.receiver.begin(self.now, here);
+            let kept = Box::new(self.kept.clone());
+            self.receiver.begin(self.now, here, kept);
         }
+    }
+
+    /// Gives the receiver a frame, and returns all that leaves it then.
+    fn tell(&mut self, frame: Bytes) -> Vec<LpPacket> {
+        self.receiver.handle_frame(now(self.now), frame);
+        let mut sent = Vec::new();
+        while let Some(output) = self.receiver.poll_output() {
+            if let Output::Send(frame) = output {
+                sent.push(LpPacket::decode(frame).unwrap());
+            }
+        }
+        sent
+    }
+
+    /// Tells the receiver that neighbours have chunks.
+    fn announce(&mut self, ranges: &[(u32, u32)]) {
+        let had = ChunksHad {
+            flow: "/files/a/v=7".parse().unwrap(),
+            chunk_size: 100,
+            hops_left: 0,
+            expiry: 60,
+            ranges: ranges.to_vec(),
+        };
+        let mut packet = LpPacket::default();
+        packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
+        self.to_receiver.push_front((self.now, packet.encode()));
     }
 
     /// Puts a frame on the link to the receiver, unless it is lost or finds no room.
@@ -282,6 +330,11 @@ impl Pair {
     /// Receives all, decodes it, and checks it.
     fn finish(&mut self) {
         self.until(|event| *event == ReceiverEvent::Enough);
+        self.finish_after_enough();
+    }
+
+    /// Decodes what came, checks it, and reports.
+    fn finish_after_enough(&mut self) {
         let (contents, segments) = (&self.contents, self.contents.segments());
         let mut here = SegmentSet::new(contents.total());
         let mut memory = Memory {
@@ -318,6 +371,18 @@ impl Pair {
         self.until(|event| *event == ReceiverEvent::Reported);
         assert_eq!(self.sender.complete(), 1);
     }
+}
+
+/// The chunks that a frame without a packet announces.
+fn chunks(frame: &Bytes) -> Option<ChunksHad> {
+    let packet = LpPacket::decode(frame.clone()).ok()?;
+    let value = packet.extensions.get(Extensions::CHUNKS_HAD)?;
+    ChunksHad::decode(&Bytes::copy_from_slice(value))
+}
+
+fn segment(number: u64) -> Interest {
+    let name: Name = format!("/files/a/v=7/seg={number}").parse().unwrap();
+    Interest::builder(name).build(Nonce([1; 4]))
 }
 
 /// Each segment leaves once, none by name, and no parity is made.
@@ -498,8 +563,8 @@ fn bad_input_is_counted() {
         let interest = Interest::builder(name)
             .parameters(frame.clone())
             .build(Nonce([1; 4]));
-        let mut fields = namecast_packet::Extensions::default();
-        fields.set(namecast_packet::Extensions::ANY_NEXT, frame);
+        let mut fields = Extensions::default();
+        fields.set(Extensions::ANY_NEXT, frame);
         let wrapped = LpPacket::wrapped(interest.wire().clone(), &fields);
         pair.sender.handle_frame(at, wrapped.clone());
         pair.receiver.handle_frame(at, wrapped);
@@ -527,4 +592,123 @@ fn a_sender_keeps_the_pace_of_the_slowest_receiver() {
     assert!(as_asked.1 > 2_000, "most of it is lost: {as_asked:?}");
     assert!(slowest.1 < 1_050, "{slowest:?}");
     assert!(slowest.0 < Duration::from_millis(4_400), "{slowest:?}");
+}
+
+/// Whole chunks are announced, and neighbours get each segment octet for octet as the sender signed it, also a sealed one, and after the
+/// receiver has reported that all is here. What is kept and was changed since is refused.
+#[test]
+fn neighbours_get_what_the_sender_signed() {
+    for key in [None, Some(ContentKey::new([5; 32]))] {
+        let mut case = Case::new(1_000_000);
+        case.key = key;
+        let mut pair = Pair::new(case);
+        while pair.received.len() < 150 {
+            pair.tick();
+        }
+        assert_eq!(pair.announced, [(0, 0)]);
+        let nack = pair.tell(segment(264).wire().clone()).remove(0);
+        assert_eq!(nack.nack, Some(NackReason::NoRoute), "it has not come");
+        pair.finish();
+        (0..600).for_each(|_| pair.tick());
+        assert_eq!(pair.announced, [(0, 2)], "the last chunk is shorter");
+        for number in [0, 7, 264] {
+            let interest = segment(number).wire().clone();
+            let answer = pair.tell(interest.clone()).remove(0);
+            pair.sender.handle_frame(now(pair.now), interest);
+            let Some(Output::Send(signed)) = pair.sender.poll_output() else {
+                panic!("no answer of the sender");
+            };
+            assert_eq!(answer, LpPacket::decode(signed).unwrap(), "{number}");
+        }
+        assert_eq!(pair.receiver.counters().served, 3);
+        pair.kept.0.lock().unwrap().get_mut(&7).unwrap().0 = vec![0; 3_776].into();
+        let nack = pair.tell(segment(7).wire().clone()).remove(0);
+        assert_eq!(nack.nack, Some(NackReason::NoRoute));
+    }
+}
+
+/// A fifth of the Data is lost. Of neighbours, which have all, the receiver gets what passed it, at once, and the rest at the end: of
+/// parity no more than a window leaves. Here the sender answers for neighbours.
+#[test]
+fn what_neighbours_have_is_requested_there_and_not_as_parity() {
+    let mut case = Case::new(1_000_000);
+    case.coding = Some(Coding::of(265, 3));
+    case.loss = 0.2;
+    let mut pair = Pair::new(case);
+    while pair.received.len() < 20 {
+        pair.tick();
+    }
+    assert_eq!(pair.sender.counters().answered, 0);
+    pair.announce(&[(0, 2)]);
+    pair.until(|event| *event == ReceiverEvent::Enough);
+    let (sender, receiver) = (*pair.sender.counters(), pair.receiver.counters());
+    assert!(sender.parity < 64, "{sender:?}");
+    assert!(receiver.from_neighbours > 10, "{receiver:?}");
+    assert!(sender.answered < 90, "{sender:?}");
+    pair.finish_after_enough();
+}
+
+/// A neighbour that sends back what it has announced does not tell a receiver that the version is gone.
+#[test]
+fn a_refusal_of_a_neighbour_ends_nothing() {
+    let mut case = Case::new(1_000_000);
+    case.loss = 0.2;
+    let mut pair = Pair::new(case);
+    while pair.received.len() < 50 {
+        pair.tick();
+    }
+    pair.announce(&[(0, 2)]);
+    pair.tick();
+    let asked: Vec<_> = (pair.to_sender.iter())
+        .filter_map(|(_, frame)| Interest::decode(frame.clone()).ok())
+        .filter(|it| it.name().to_string().contains("/seg="))
+        .collect();
+    assert_eq!(asked.len(), 2, "the window at the start");
+    pair.to_sender.clear();
+    for interest in asked {
+        let nack = face::refusal(&interest, None, NackReason::None);
+        pair.tell(nack);
+    }
+    pair.finish();
+}
+
+/// Takes the Interests for segments that are on their way to the sender.
+fn asked_for(pair: &mut Pair) -> Vec<Interest> {
+    (pair.to_sender.drain(..))
+        .filter_map(|(_, frame)| Interest::decode(frame).ok())
+        .filter(|it| it.name().to_string().contains("/seg="))
+        .collect()
+}
+
+/// A forgery is requested again past caches and neighbours; after four of them, so is all.
+#[test]
+fn forgeries_are_passed_by() {
+    let mut case = Case::new(1_000_000);
+    case.any_next = false;
+    let mut pair = Pair::new(case);
+    pair.until(|event| matches!(event, ReceiverEvent::Contents(..)));
+    let mut asked = asked_for(&mut pair);
+    while asked.len() < 5 {
+        pair.tick();
+        asked.extend(asked_for(&mut pair));
+    }
+    for (number, interest) in asked.iter().enumerate().take(5) {
+        assert!(!interest.must_be_fresh());
+        let forged = Data::builder(interest.name().clone()).freshness(Duration::from_secs(9));
+        let forged = forged.content(vec![0; 3_776]).sign(&NullSigner);
+        pair.to_receiver
+            .push_front((pair.now, forged.wire().clone()));
+        let mut again = Vec::new();
+        while again
+            .iter()
+            .all(|it: &Interest| it.name() != interest.name())
+        {
+            pair.tick();
+            again.extend(asked_for(&mut pair));
+        }
+        let same = again.iter().find(|it| it.name() == interest.name());
+        assert!(same.is_some_and(Interest::must_be_fresh), "{number}");
+        assert!(number < 3 || again.iter().all(Interest::must_be_fresh));
+    }
+    assert_eq!(pair.receiver.counters().forged, 5);
 }

@@ -222,7 +222,13 @@ impl Fetcher {
 
     /// Requests what is missing, and tells neighbours what is not.
     fn settle(&mut self, now: Instant) {
-        let (Some(repairs), Some(any_next)) = (&mut self.repairs, self.uplink.any_next()) else {
+        let Some(repairs) = &mut self.repairs else {
+            return;
+        };
+        if self.uplink.is_numbered() {
+            return repairs.end_numbered(now, self.uplink.is_done());
+        }
+        let Some(any_next) = self.uplink.any_next() else {
             return;
         };
         let size = ByteSize::bytes(self.config.server.content_size as u64);
@@ -408,6 +414,11 @@ impl Fetcher {
                 && !is_any_next
             {
                 answer = any_next.handle_repair(now, found.number);
+            }
+            if let Some(any_next) = self.uplink.any_next()
+                && answer.is_ok()
+            {
+                repairs.on_number(found.number, any_next);
             }
         }
         if let Some(reporting) = &mut self.reporting {

@@ -9,22 +9,19 @@
 //! After \[SAID\]. A number is out on one path at a time. An Interest goes to a neighbour that has announced its chunk, by the node's
 //! hop `any-next`; one for the own path leaves with the word to avoid the face from which neighbours answer.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
-use namecast_packet::{ChunksHad, Extensions, LpPacket, Name};
+use namecast_packet::Name;
 use namecast_stream::path::{AnyNext, RepairWindow};
 use namecast_units::{Bitrate, ByteSize, Duration, Instant};
+
+use crate::neighbours::Neighbours;
 
 /// Numbers before the newest that may come yet, overtaken.
 const OVERTAKEN: u64 = 2;
 /// Silence after which a flow of any next Data has ended, though its last number has not come.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Least pause between two announcements, and the one after which the same are announced again.
-const ANNOUNCE: Duration = Duration::from_millis(500);
-const REPEAT: Duration = Duration::from_secs(20);
-/// Seconds for which an announcement counts.
-const EXPIRY: u8 = 60;
 /// Content that is played once that much of it is here.
 const START: Duration = Duration::from_secs(1);
 
@@ -80,21 +77,12 @@ pub(super) enum RepairOutput {
 #[derive(Debug)]
 pub(super) struct Repairs {
     ending: Ending,
-    flow: Name,
     own: RepairWindow,
-    peers: RepairWindow,
-    /// Chunks that neighbours have, and until when that counts.
-    available: Vec<(u32, u32)>,
-    available_until: Instant,
+    neighbours: Neighbours,
     /// Face from which neighbours answer.
     peer_face: Option<u64>,
-    /// Numbers that a neighbour did not answer: the own path may.
-    unanswered: BTreeSet<u64>,
     started_at: Instant,
     heard_at: Option<Instant>,
-    announced: Vec<(u32, u32)>,
-    announced_at: Instant,
-    look_at: Instant,
     /// Numbers before this one are here.
     front: u64,
     has_started: bool,
@@ -106,19 +94,12 @@ pub(super) struct Repairs {
 impl Repairs {
     pub(super) fn new(now: Instant, flow: Name, ending: Ending) -> Self {
         Self {
-            ending,
-            flow,
             own: RepairWindow::default(),
-            peers: RepairWindow::default(),
-            available: Vec::new(),
-            available_until: now,
+            neighbours: Neighbours::new(flow, ending.count, ending.chunk_size),
+            ending,
             peer_face: None,
-            unanswered: BTreeSet::new(),
             started_at: now,
             heard_at: None,
-            announced: Vec::new(),
-            announced_at: now,
-            look_at: now,
             front: 0,
             has_started: false,
             settled_at: now,
@@ -137,11 +118,8 @@ impl Repairs {
 
     /// Takes the chunks that neighbours have.
     pub(super) fn on_announcement(&mut self, now: Instant, value: &[u8]) {
-        let had = ChunksHad::decode(&Bytes::copy_from_slice(value));
-        let had = had.filter(|it| it.flow == self.flow && it.chunk_size == self.ending.chunk_size);
-        if let Some(had) = had.filter(|_| self.takes_from_peers()) {
-            self.available = had.ranges;
-            self.available_until = now + Duration::from_secs(had.expiry.into());
+        if self.takes_from_peers() {
+            self.neighbours.on_announcement(now, value);
         }
     }
 
@@ -156,9 +134,8 @@ impl Repairs {
         if any_next {
             self.heard_at = Some(now);
         }
-        self.unanswered.remove(&number);
         let is_own = self.own.on_data(now, number, is_marked);
-        let is_of_peers = self.peers.on_data(now, number, is_marked);
+        let is_of_peers = self.neighbours.on_data(now, number, is_marked);
         if is_of_peers && !any_next {
             self.peer_face = face;
             self.ended.from_peers += 1;
@@ -168,11 +145,15 @@ impl Repairs {
     }
 
     pub(super) fn on_nack(&mut self, now: Instant, number: u64) -> bool {
-        let is_of_peers = self.peers.on_nack(now, number);
-        if is_of_peers {
-            self.unanswered.insert(number);
+        self.neighbours.on_nack(now, number) | self.own.on_nack(now, number)
+    }
+
+    /// Takes a number that is here now, whoever brought it.
+    pub(super) fn on_number(&mut self, number: u64, any_next: &AnyNext) {
+        if self.takes_from_peers() {
+            let missing = |from, end| any_next.next_missing(from, end);
+            self.neighbours.on_number(number, missing);
         }
-        is_of_peers | self.own.on_nack(now, number)
     }
 
     /// Does what is due after every event. `size`: content of a packet.
@@ -182,13 +163,18 @@ impl Repairs {
             self.play(now, any_next, size);
         }
         self.own.take_lost(now);
-        let lost = self.peers.take_lost(now);
-        self.unanswered.extend(lost);
+        self.neighbours.handle_timeout(now);
         if self.ended.completed_after.is_none() && self.ending.repair != Repair::Coded {
             self.request(now, any_next);
         }
-        if self.takes_from_peers() && now >= self.look_at {
-            self.announce(now, any_next);
+        let announcement = self.neighbours.poll_announcement(now);
+        self.outputs.extend(announcement.map(RepairOutput::Frame));
+    }
+
+    /// Takes whether all numbers have come that were requested one after the other.
+    pub(super) fn end_numbered(&mut self, now: Instant, has_all: bool) {
+        if has_all && self.ended.completed_after.is_none() {
+            self.ended.completed_after = Some(now.since(self.started_at));
         }
     }
 
@@ -233,25 +219,17 @@ impl Repairs {
         };
         let first = |from: u64| any_next.next_missing(from, end);
         let mut from = self.front;
-        while self.takes_from_peers() && self.available_until > now && self.peers.has_room() {
-            let Some(number) = first(from).and_then(|it| self.in_chunks(it)) else {
-                break;
-            };
-            from = number;
-            if first(number) == Some(number) {
-                from += 1;
-                if !self.is_out(number) && !self.unanswered.contains(&number) {
-                    self.peers.on_sent(now, number);
-                    self.outputs.push_back(RepairOutput::Request(number, None));
-                }
-            }
+        let (neighbours, own) = (&mut self.neighbours, &self.own);
+        while let Some(number) = neighbours.poll_request(now, &mut from, first, |it| own.is_out(it))
+        {
+            self.outputs.push_back(RepairOutput::Request(number, None));
         }
         let takes_all = has_ended || self.ending.repair == Repair::Inline;
         let mut from = self.front;
         while self.own.has_room() {
             let number = match takes_all {
                 true => first(from),
-                false => self.unanswered.range(from..).next().copied(),
+                false => self.neighbours.next_unanswered(from),
             };
             let Some(number) = number else {
                 break;
@@ -266,54 +244,7 @@ impl Repairs {
     }
 
     fn is_out(&self, number: u64) -> bool {
-        self.own.is_out(number) || self.peers.is_out(number)
-    }
-
-    /// Returns the first number from `number` on in a chunk that neighbours have.
-    fn in_chunks(&self, number: u64) -> Option<u64> {
-        let size = u64::from(self.ending.chunk_size);
-        let chunk = number / size;
-        let mut ranges = self.available.iter();
-        let &(range, _) = ranges.find(|(_, last)| chunk <= u64::from(*last))?;
-        Some(number.max(u64::from(range) * size))
-    }
-
-    /// Tells the node which chunks are whole.
-    fn announce(&mut self, now: Instant, any_next: &AnyNext) {
-        let size = u64::from(self.ending.chunk_size);
-        let end = self.ending.count.min(any_next.newest());
-        let mut ranges: Vec<(u32, u32)> = Vec::new();
-        for chunk in 0..end.div_ceil(size) as u32 {
-            let first = u64::from(chunk) * size;
-            let last = (first + size).min(self.ending.count);
-            if last > end || any_next.next_missing(first, last).is_some() {
-                continue;
-            }
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == chunk => *last = chunk,
-                _ => ranges.push((chunk, chunk)),
-            }
-        }
-        ranges.truncate(ChunksHad::MAX_RANGES);
-        let is_old = now.since(self.announced_at) >= REPEAT;
-        // A chunk is whole when Data come, so that there is no need to look before.
-        self.look_at = now;
-        if ranges.is_empty() || ranges == self.announced && !is_old {
-            return;
-        }
-        let had = ChunksHad {
-            flow: self.flow.clone(),
-            chunk_size: self.ending.chunk_size,
-            hops_left: ChunksHad::MAX_HOPS,
-            expiry: EXPIRY,
-            ranges: ranges.clone(),
-        };
-        self.announced = ranges;
-        self.look_at = now + ANNOUNCE;
-        self.announced_at = now;
-        let mut packet = LpPacket::default();
-        packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
-        self.outputs.push_back(RepairOutput::Frame(packet.encode()));
+        self.own.is_out(number) || self.neighbours.is_out(number)
     }
 
     pub(super) fn poll_output(&mut self) -> Option<RepairOutput> {
@@ -321,22 +252,11 @@ impl Repairs {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        let look = self
-            .takes_from_peers()
-            .then(|| match self.look_at > self.settled_at {
-                true => self.look_at,
-                false => self.announced_at + REPEAT,
-            });
-        let look = look.filter(|at| *at > self.settled_at);
         let silence = self.heard_at.map(|at| at + SILENCE);
         let is_open = self.ended.completed_after.is_none();
         let silence = silence.filter(|at| is_open && *at > self.settled_at);
-        let all = [
-            self.own.poll_timeout(),
-            self.peers.poll_timeout(),
-            look,
-            silence,
-        ];
+        let neighbours = self.neighbours.poll_timeout();
+        let all = [self.own.poll_timeout(), neighbours, silence];
         all.into_iter().flatten().min()
     }
 }

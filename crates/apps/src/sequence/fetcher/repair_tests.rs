@@ -1,6 +1,6 @@
 //! Repair of a flow that ends.
 
-use namecast_packet::{AnyNextRequest, Name, Nonce};
+use namecast_packet::{AnyNextRequest, ChunksHad, Name, Nonce};
 use namecast_stream::path::NumberedConfig;
 
 use super::super::*;

@@ -114,6 +114,11 @@ impl Uplink {
         Some(packet.encode())
     }
 
+    /// Whether numbers are requested one after the other.
+    pub(super) const fn is_numbered(&self) -> bool {
+        matches!(self, Self::Numbered(_))
+    }
+
     /// The receiver of any next Data.
     pub(super) fn any_next(&mut self) -> Option<&mut AnyNext> {
         match self {

@@ -3,6 +3,7 @@
 //! ```text
 //!  DIR/.namecast-00d5…/0 … n   content of each file, as far as it is here
 //!                     /parity  parity, as long as it is needed
+//!                     /signatures   of each segment that came, for neighbours
 //!                     /here    which segments are here: written now and then, for whoever goes on after this process
 //! ```
 
@@ -11,28 +12,38 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
-use namecast_apps::object::transfer::{Contents, SegmentSet, Shards, identity};
+use bytes::Bytes;
+use namecast_apps::object::transfer::{Contents, KeptSegments, SegmentSet, Shards, identity};
 use sha2::Digest;
 
 use crate::commands::disk::{digest, free_space};
 use crate::hexadecimal::hex;
 
-/// Where parity is, instead of the number of a file.
+/// Where parity and signatures are, instead of the number of a file.
 const PARITY: usize = usize::MAX;
+const SIGNATURES: usize = usize::MAX - 1;
+/// Room for a signature and its length. Longer ones are not kept, so that neighbours do not get their segments.
+const SIGNATURE_ROOM: usize = 96;
 
 /// Content of an object that is being received.
 #[derive(Debug)]
 pub(super) struct Storage {
-    contents: Contents,
     /// Where files belong, in the order of the table.
     targets: Vec<PathBuf>,
+    pieces: Pieces,
+    here: SegmentSet,
+    /// Octets of the object that were read in order.
+    read: u64,
+}
+
+/// The files that are being received, one of them open.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    contents: Contents,
     directory: PathBuf,
     /// Where the content of each file begins.
     starts: Vec<u64>,
-    here: SegmentSet,
     open: Option<(usize, File)>,
-    /// Octets of the object that were read in order.
-    read: u64,
 }
 
 impl Storage {
@@ -51,25 +62,28 @@ impl Storage {
             check_target(&parent, target)?;
         }
         let identity = identity(&contents);
-        let directory = parent.join(format!(".namecast-{:016x}", contents.version));
+        let directory = directory_of(&contents, &parent);
         let starts = contents.files.iter().scan(0, |next, file| {
             let start = *next;
             *next += file.size;
             Some(start)
         });
         let mut storage = Self {
-            starts: starts.collect(),
             targets,
             here: SegmentSet::new(0),
-            open: None,
             read: 0,
-            directory,
-            contents,
+            pieces: Pieces {
+                starts: starts.collect(),
+                open: None,
+                directory,
+                contents,
+            },
         };
         storage.check_room(&parent)?;
-        fs::create_dir_all(&storage.directory)
-            .with_context(|| format!("cannot make {}", storage.directory.display()))?;
-        let total = storage.contents.total();
+        let directory = &storage.pieces.directory;
+        fs::create_dir_all(directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        let total = storage.contents().total();
         storage.here = storage
             .read_here(&identity)
             .unwrap_or_else(|| SegmentSet::new(total));
@@ -77,8 +91,8 @@ impl Storage {
     }
 
     fn check_room(&self, parent: &Path) -> anyhow::Result<()> {
-        let size = self.contents.size();
-        let known = fs::read_dir(&self.directory)
+        let size = self.contents().size();
+        let known = fs::read_dir(&self.pieces.directory)
             .into_iter()
             .flatten()
             .flatten();
@@ -96,9 +110,9 @@ impl Storage {
     }
 
     fn read_here(&self, identity: &[u8; 32]) -> Option<SegmentSet> {
-        let octets = fs::read(self.directory.join("here")).ok()?;
+        let octets = fs::read(self.pieces.directory.join("here")).ok()?;
         let (found, set) = octets.split_first_chunk()?;
-        let set = SegmentSet::decode(self.contents.total(), set);
+        let set = SegmentSet::decode(self.contents().total(), set);
         set.filter(|_| found == identity)
     }
 
@@ -107,8 +121,9 @@ impl Storage {
     /// # Errors
     /// Error of the system.
     pub(super) fn save(&self) -> anyhow::Result<()> {
-        let octets = [&identity(&self.contents)[..], &self.here.encode()].concat();
-        let (path, new) = (self.directory.join("here"), self.directory.join("here.new"));
+        let octets = [&identity(self.contents())[..], &self.here.encode()].concat();
+        let directory = &self.pieces.directory;
+        let (path, new) = (directory.join("here"), directory.join("here.new"));
         let written = fs::write(&new, octets).and_then(|()| fs::rename(&new, &path));
         written.with_context(|| format!("cannot write {}", path.display()))
     }
@@ -118,16 +133,34 @@ impl Storage {
     }
 
     pub(super) const fn contents(&self) -> &Contents {
-        &self.contents
+        &self.pieces.contents
     }
 
-    /// Keeps a segment.
+    /// Returns what reads segments that are here, for neighbours.
+    pub(super) fn pieces(&self) -> Pieces {
+        Pieces {
+            contents: self.contents().clone(),
+            directory: self.pieces.directory.clone(),
+            starts: self.pieces.starts.clone(),
+            open: None,
+        }
+    }
+
+    /// Keeps a segment and its signature.
     ///
     /// # Errors
     /// Error of the system, and advice.
-    pub(super) fn keep(&mut self, number: u64, content: &[u8]) -> anyhow::Result<()> {
-        self.write(number, 0, content).with_context(|| {
-            let shown = self.directory.display();
+    pub(super) fn keep(
+        &mut self,
+        number: u64,
+        content: &[u8],
+        signature: &[u8],
+    ) -> anyhow::Result<()> {
+        let pieces = &mut self.pieces;
+        let written = pieces.write(number, 0, content);
+        let written = written.and_then(|()| pieces.write_signature(number, signature));
+        written.with_context(|| {
+            let shown = pieces.directory.display();
             format!(
                 "cannot write to {shown}; once there is room, the same command goes on from here"
             )
@@ -138,20 +171,19 @@ impl Storage {
 
     /// Makes from parity what is missing of each block of which enough is here.
     fn decode(&mut self) -> anyhow::Result<()> {
-        let Some(coding) = self.contents.coding else {
+        let Some(coding) = self.contents().coding else {
             return Ok(());
         };
-        let segments = self.contents.segments();
+        let segments = self.contents().segments();
         for index in 0..coding.blocks(segments) {
             let block = coding.block(segments, index);
             let own = block.first..block.first + u64::from(block.count);
             if self.here.next_missing(own.start, own.end).is_none() {
                 continue;
             }
-            let here = self.here.clone();
-            let shard = self.contents.segment_size as usize;
+            let shard = self.contents().segment_size as usize;
             coding
-                .decode(block, shard, (&here, self))
+                .decode(block, shard, (&self.here, &mut self.pieces))
                 .context("cannot make the rest from parity")?;
             own.for_each(|number| {
                 self.here.insert(number);
@@ -166,13 +198,14 @@ impl Storage {
     /// Error of the system.
     pub(super) fn read_on(&mut self) -> anyhow::Result<Vec<u8>> {
         const PART: u64 = 1 << 20;
-        let size = u64::from(self.contents.segment_size);
-        let segments = self.contents.segments();
+        let contents = self.contents();
+        let size = u64::from(contents.segment_size);
+        let segments = contents.segments();
         let first = self.read / size;
         let end = self.here.next_missing(first, segments).unwrap_or(segments);
-        let end = (end * size).min(self.contents.size()).min(self.read + PART);
+        let end = (end * size).min(contents.size()).min(self.read + PART);
         let mut octets = vec![0; end.saturating_sub(self.read) as usize];
-        self.at(self.read, &mut octets, Direction::Read)?;
+        self.pieces.at(self.read, &mut octets, Direction::Read)?;
         self.read = end.max(self.read);
         Ok(octets)
     }
@@ -183,16 +216,17 @@ impl Storage {
     /// If a digest is wrong, or what the system says.
     pub(super) fn complete(&mut self) -> anyhow::Result<()> {
         self.decode()?;
-        self.open = None;
-        for (index, entry) in self.contents.files.iter().enumerate() {
-            let path = self.directory.join(index.to_string());
+        self.pieces.open = None;
+        let directory = &self.pieces.directory;
+        for (index, entry) in self.contents().files.iter().enumerate() {
+            let path = directory.join(index.to_string());
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false);
             let file = options.open(&path);
             let mut file = file.with_context(|| format!("cannot open {}", path.display()))?;
             let (found, size) = digest(&mut file)?;
             if size != entry.size || hex(&found.finalize()) != entry.sha256 {
-                fs::remove_dir_all(&self.directory)?;
+                fs::remove_dir_all(directory)?;
                 bail!(
                     "{} is not what the sender announced: run the same command again",
                     entry.path
@@ -207,29 +241,49 @@ impl Storage {
     ///
     /// # Errors
     /// If another file has one of them meanwhile.
-    pub(super) fn name(self) -> anyhow::Result<Vec<PathBuf>> {
+    pub(super) fn name(&self) -> anyhow::Result<Vec<PathBuf>> {
         for (index, target) in self.targets.iter().enumerate() {
-            let part = self.directory.join(index.to_string());
+            let part = self.pieces.directory.join(index.to_string());
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent)?;
             }
-            if is_same(target, &self.contents.files[index].sha256) {
+            if is_same(target, &self.contents().files[index].sha256) {
                 continue;
             }
             // Fails where a file of this name was made meanwhile.
             fs::hard_link(&part, target)
                 .with_context(|| format!("cannot name the file {}", target.display()))?;
         }
-        fs::remove_dir_all(&self.directory)?;
-        Ok(self.targets)
+        Ok(self.targets.clone())
     }
 
-    /// Removes what is here: it was printed.
+    /// Removes what is here: all of it has its name, or was printed.
     ///
     /// # Errors
     /// Error of the system.
     pub(super) fn remove(self) -> anyhow::Result<()> {
-        Ok(fs::remove_dir_all(&self.directory)?)
+        Ok(fs::remove_dir_all(&self.pieces.directory)?)
+    }
+}
+
+impl Pieces {
+    /// Keeps a signature, whose room begins with its length.
+    fn write_signature(&mut self, number: u64, signature: &[u8]) -> io::Result<()> {
+        if signature.len() >= SIGNATURE_ROOM {
+            return Ok(());
+        }
+        let mut octets = [&[signature.len() as u8], signature].concat();
+        let offset = number * SIGNATURE_ROOM as u64;
+        self.file_at((SIGNATURES, offset), &mut octets, Direction::Write)
+    }
+
+    fn read_signature(&mut self, number: u64) -> io::Result<Bytes> {
+        let offset = number * SIGNATURE_ROOM as u64;
+        let mut length = [0];
+        self.file_at((SIGNATURES, offset), &mut length, Direction::Read)?;
+        let mut octets = vec![0; length[0].into()];
+        self.file_at((SIGNATURES, offset + 1), &mut octets, Direction::Read)?;
+        Ok(octets.into())
     }
 
     /// Reads or writes octets of the object, which lie in as many files as it takes.
@@ -271,6 +325,7 @@ impl Storage {
             open => {
                 let name = match index {
                     PARITY => "parity".to_owned(),
+                    SIGNATURES => "signatures".to_owned(),
                     index => index.to_string(),
                 };
                 let mut options = OpenOptions::new();
@@ -294,7 +349,7 @@ enum Direction {
     Write,
 }
 
-impl Shards for Storage {
+impl Shards for Pieces {
     fn read(&mut self, number: u64, from: usize, octets: &mut [u8]) -> io::Result<()> {
         let segments = self.contents.segments();
         let (offset, length) = self.contents.span(number);
@@ -326,6 +381,20 @@ impl Shards for Storage {
             }
         }
     }
+}
+
+impl KeptSegments for Pieces {
+    fn read(&mut self, number: u64) -> Option<(Bytes, Bytes)> {
+        let signature = self.read_signature(number).ok()?;
+        let mut octets = vec![0; self.contents.span(number).1];
+        Shards::read(self, number, 0, &mut octets).ok()?;
+        Some((octets.into(), signature))
+    }
+}
+
+/// Returns where files are until all are whole.
+fn directory_of(contents: &Contents, parent: &Path) -> PathBuf {
+    parent.join(format!(".namecast-{:016x}", contents.version))
 }
 
 /// Returns the directory that files go to, and the path of each.
@@ -375,12 +444,12 @@ fn is_same(target: &Path, sha256: &str) -> bool {
     found.is_some_and(|found| found.is_ok_and(|(found, _)| hex(&found.finalize()) == sha256))
 }
 
-/// Returns whether all files are where they belong.
+/// Returns whether all files are where they belong. What was left of a command that had named them is removed then.
 ///
 /// # Errors
 /// If other files are there.
 pub(super) fn are_here(contents: &Contents, into: &Path, is_file: bool) -> anyhow::Result<bool> {
-    let (_, targets) = places(contents, into, is_file)?;
+    let (parent, targets) = places(contents, into, is_file)?;
     let mut count = 0;
     for (target, entry) in targets.iter().zip(&contents.files) {
         if fs::symlink_metadata(target).is_ok() {
@@ -392,7 +461,14 @@ pub(super) fn are_here(contents: &Contents, into: &Path, is_file: bool) -> anyho
             count += 1;
         }
     }
-    Ok(count == targets.len())
+    let are_here = count == targets.len();
+    if are_here {
+        match fs::remove_dir_all(directory_of(contents, &parent)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(are_here)
 }
 
 #[cfg(test)]
@@ -446,7 +522,11 @@ mod tests {
         for number in [2, 0, 3, 1] {
             let mut storage = Storage::open(contents.clone(), into, false).unwrap();
             storage
-                .keep(number, &segment(&contents, &all, number))
+                .keep(
+                    number,
+                    &segment(&contents, &all, number),
+                    &[number as u8; 64],
+                )
                 .unwrap();
             storage.save().unwrap();
         }
@@ -461,12 +541,21 @@ mod tests {
         assert_eq!(read, all);
         storage.complete().unwrap();
         assert!(!are_here(&contents, into, false).unwrap());
+        let mut pieces = storage.pieces();
         let paths = storage.name().unwrap();
+        // Neighbours get what came, also once it has its name.
+        for number in 0..4 {
+            let (content, signature) = KeptSegments::read(&mut pieces, number).unwrap();
+            assert_eq!(content, segment(&contents, &all, number));
+            assert_eq!(signature, vec![number as u8; 64]);
+        }
+        assert!(KeptSegments::read(&mut pieces, 4).is_none());
         let written: Vec<u8> = paths
             .iter()
             .flat_map(|path| fs::read(path).unwrap())
             .collect();
         assert_eq!(written, all);
+        assert_eq!(fs::read_dir(into).unwrap().count(), 2);
         assert!(are_here(&contents, into, false).unwrap());
         assert_eq!(
             fs::read_dir(into).unwrap().count(),
@@ -487,17 +576,17 @@ mod tests {
             into
         });
         let mut whole = Storage::open(contents.clone(), &encoder, false).unwrap();
-        (0..4).for_each(|it| whole.keep(it, &segment(&contents, &all, it)).unwrap());
+        (0..4).for_each(|it| whole.keep(it, &segment(&contents, &all, it), &[]).unwrap());
         for index in 0..2 {
             coding
-                .encode(coding.block(4, index), 3_776, &mut whole)
+                .encode(coding.block(4, index), 3_776, &mut whole.pieces)
                 .unwrap();
         }
         let mut storage = Storage::open(contents.clone(), &decoder, false).unwrap();
         for number in [5, 8, 2, 3] {
             let mut shard = vec![0; contents.span(number).1];
-            whole.read(number, 0, &mut shard).unwrap();
-            storage.keep(number, &shard).unwrap();
+            Shards::read(&mut whole.pieces, number, 0, &mut shard).unwrap();
+            storage.keep(number, &shard, &[]).unwrap();
         }
         storage.complete().unwrap();
         let paths = storage.name().unwrap();
@@ -516,7 +605,7 @@ mod tests {
         for number in 0..4 {
             let mut octets = segment(&contents, &all, number);
             octets[0] ^= u8::from(number == 3);
-            storage.keep(number, &octets).unwrap();
+            storage.keep(number, &octets, &[]).unwrap();
         }
         let error = storage.complete().unwrap_err().to_string();
         assert!(

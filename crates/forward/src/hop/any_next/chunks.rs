@@ -1,7 +1,8 @@
 //! Which chunks of flows neighbours have, and who gets Interests for what is missing.
 //!
 //! ```text
-//!  ChunksHad from f ──▶ bitmap of (flow, f) ──▶ every 500 ms at most: to g the union of all but g's own, one hop less
+//!  ChunksHad from f ──▶ bitmap of (flow, f) ──▶ every 500 ms at most: to g the union of all but g's own, one hop less unless g is on
+//!                                               this machine, and for the seconds that are left
 //!  Interest for seq=n ─▶ a face with the bit of n ÷ chunk size: the nearest, not who asks, once
 //!                        then whatever the strategy says
 //!  no answer, 4 of 8 ──▶ the face gets no such Interest for 10 s, doubling
@@ -228,6 +229,13 @@ impl Chunks {
         self.flows.values().filter_map(|it| it.pass_at).min()
     }
 
+    /// Passes on the chunks of a flow once more, a pause later.
+    pub(super) fn pass_again(&mut self, now: Instant, flow: &Bytes) {
+        if let Some(holders) = self.flows.get_mut(flow) {
+            holders.pass_at.get_or_insert(now + PAUSE);
+        }
+    }
+
     /// Returns the flows whose chunks are to be passed on now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Bytes> {
         let due = self.flows.iter_mut().filter_map(|(flow, holders)| {
@@ -238,17 +246,18 @@ impl Chunks {
         due.collect()
     }
 
-    /// Returns what `face` hears of a flow: chunks that others have. `is_end`: nobody behind it hears of them.
+    /// Returns what `face` hears of a flow: chunks that others have. A face of this machine is no hop.
     pub(super) fn union(
         &self,
         now: Instant,
         flow: &Bytes,
-        (face, is_end): (FaceId, bool),
+        (face, is_local): (FaceId, bool),
     ) -> Option<ChunksHad> {
         let holders = self.flows.get(flow)?;
+        let seconds_left = |it: &Holder| it.until.since(now).as_secs();
         let others = holders.all.iter().filter(|it| {
-            let counts = it.face != face && it.until > now;
-            counts && (is_end || it.hops_left > 0)
+            let counts = it.face != face && seconds_left(it) > 0;
+            counts && (is_local || it.hops_left > 0)
         });
         let mut others = others.peekable();
         let first = others.peek()?;
@@ -261,12 +270,9 @@ impl Chunks {
         };
         let mut bits: Vec<u64> = Vec::new();
         for other in others.filter(|it| it.chunk_size == had.chunk_size) {
-            had.hops_left = had.hops_left.max(other.hops_left.saturating_sub(1));
-            let left = other
-                .until
-                .since(now)
-                .as_secs()
-                .clamp(1, ChunksHad::MAX_EXPIRY.into());
+            let hops_left = other.hops_left.saturating_sub(u8::from(!is_local));
+            had.hops_left = had.hops_left.max(hops_left);
+            let left = seconds_left(other).min(ChunksHad::MAX_EXPIRY.into());
             had.expiry = had.expiry.max(left as u8);
             bits.resize(bits.len().max(other.bits.len()), 0);
             for (sum, word) in bits.iter_mut().zip(&other.bits) {
@@ -350,13 +356,17 @@ mod tests {
         let flow = flow();
         assert_eq!(chunks.due(at(0)), vec![flow.clone()]);
         assert!(chunks.due(at(0)).is_empty());
-        let to = |face, is_end| {
-            let had = chunks.union(at(0), &flow, (face, is_end)).unwrap();
+        let to = |face, is_local| {
+            let had = chunks.union(at(0), &flow, (face, is_local)).unwrap();
             (had.hops_left, had.ranges)
         };
         assert_eq!(to(C, false), (1, vec![(0, 5), (9, 9)]));
         assert_eq!(to(A, false), (0, vec![(2, 5)]));
-        assert_eq!(to(B, true), (1, vec![(0, 3), (9, 9), (60, 70)]));
+        assert_eq!(to(B, true), (2, vec![(0, 3), (9, 9), (60, 70)]));
+        // Whole seconds that are left: what goes round among nodes of one machine ends.
+        let left = |at| Some(chunks.union(at, &flow, (C, true))?.expiry);
+        let late = Instant::ZERO + Duration::from_millis(19_001);
+        assert_eq!([at(0), at(19), late].map(left), [Some(20), Some(1), None]);
         // Twice a second at most.
         chunks.on_announcement(at(0), A, &had(2, &[(0, 4)]));
         assert_eq!(chunks.pass_at(), Some(at(0) + PAUSE));

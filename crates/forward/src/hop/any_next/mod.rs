@@ -247,34 +247,43 @@ impl AnyNext {
         Decision::Wait.into()
     }
 
-    /// Tells neighbours which chunks others have.
+    /// Tells neighbours which chunks others have. Those that have not said whether they count requests are asked.
     fn pass_on(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
         let mut actions = Actions::default();
         for flow in self.chunks.due(now) {
             let of_flow = self.flows.get(&flow);
             let has_counter =
                 |face| of_flow.is_some_and(|it| it.counters.iter().any(|it| it.face == face));
+            let mut is_unknown = false;
             for (face, state) in context.tables.faces.iter() {
-                let is_local = state.is_local();
                 let is_part = has_counter(face) || self.chunks.has_announced(&flow, face);
-                if state.keeps_counters() != Some(true) || is_local && !is_part {
+                let keeps_counters = state.keeps_counters();
+                if keeps_counters.is_none() {
+                    is_unknown = true;
+                    actions = actions.ask(face);
+                }
+                if keeps_counters != Some(true) || state.is_application() && !is_part {
                     continue;
                 }
-                if let Some(had) = self.chunks.union(now, &flow, (face, is_local)) {
+                if let Some(had) = self.chunks.union(now, &flow, (face, state.is_local())) {
                     let mut packet = LpPacket::default();
                     packet.extensions.set(Extensions::CHUNKS_HAD, had.encode());
                     actions = actions.frame(face, packet.encode());
                 }
             }
+            if is_unknown {
+                self.chunks.pass_again(now, &flow);
+            }
         }
         actions
     }
 
-    /// Returns the neighbour that gets an Interest for one number of a flow first: it has announced the chunk.
+    /// Returns the neighbour that gets an Interest for one number of a flow first: it has announced the chunk. An Interest that must be
+    /// fresh goes to the provider: no neighbour made the Data.
     fn holder(&self, now: Instant, context: &Context<'_>) -> Option<FaceId> {
         let number = number_of(context.name)?;
-        let entry = context.entry();
-        if !entry.out_records.is_empty() {
+        let must_be_fresh = context.interest.is_some_and(Interest::must_be_fresh);
+        if must_be_fresh || !context.entry().out_records.is_empty() {
             return None;
         }
         let flow = flow_of(context.name);
@@ -291,13 +300,22 @@ impl AnyNext {
         }
         let flow = flow_of(context.name);
         for entry in context.entries {
-            for (face, _) in context.upstreams(*entry) {
-                if self.chunks.has_announced(flow, face) {
+            for record in &context.tables.pit.get(*entry).out_records {
+                let face = record.face;
+                // What was refused was recorded then.
+                if record.nack.is_none() && self.chunks.has_announced(flow, face) {
                     let was_answered = context.data.is_some() && face == context.face;
                     self.chunks.on_outcome(now, face, was_answered);
                 }
             }
         }
+    }
+
+    /// Returns whether a neighbour gets Interests as it has announced a chunk of their flow.
+    fn is_holder(&self, name: &Name, face: FaceId) -> bool {
+        !self.chunks.is_empty()
+            && number_of(name).is_some()
+            && self.chunks.has_announced(flow_of(name), face)
     }
 
     /// Records that a face has one flow less.
@@ -361,9 +379,26 @@ impl Hop for AnyNext {
         let value = context.fields.extensions.get(Extensions::ANY_NEXT);
         match value.and_then(any_next::decode_number) {
             Some(number) => self.on_flow_data(now, context, number),
-            // Repairs, among others, which use up no requests.
+            // A forgery must not stay fresh for as long as it says.
+            None if self.is_holder(context.name, context.face) => Actions::default().stale(),
+            // Other repairs, which use up no requests either.
             None => Actions::default(),
         }
+    }
+
+    /// Sends an Interest that a neighbour refused along the route, unless it went there already.
+    fn on_nack(&mut self, now: Instant, context: &mut Context<'_>) -> Actions {
+        if !self.is_holder(context.name, context.face) {
+            return Actions::default();
+        }
+        self.chunks.on_outcome(now, context.face, false);
+        let entry = context.entry();
+        let hops = context.tables.fib.next_hops(context.name, context.hashes);
+        let next = hops.iter().map(|hop| hop.face).find(|face| {
+            let is_unused = entry.out_record(*face).is_none() && entry.in_record(*face).is_none();
+            is_unused && context.is_eligible(*face)
+        });
+        next.map_or_else(Actions::default, |face| Actions::forward_to([face]))
     }
 
     fn on_face_removed(&mut self, face: FaceId) {

@@ -75,6 +75,17 @@ fn data_lost_upstream_are_made_up_for_by_the_next() {
     assert_eq!(flow.request(at(1), false), Some(wants(4, 4)));
 }
 
+/// A face's counter takes the same room whatever its window, which is why 10 000 receivers cost a node no more than its faces do.
+#[test]
+fn a_counter_has_the_same_size_whatever_the_window() {
+    let mut flow = Flow::new(UPSTREAM);
+    for window in [1, MAX_PENDING] {
+        flow.on_request(at(0), (face(1), None), &wants(window, 0));
+        assert_eq!(flow.counters.len(), 1);
+    }
+    assert!(size_of::<super::flow::Counter>() <= 72);
+}
+
 /// A face that has lost count, and one that has seen what was never sent, begin anew; none has more than the most.
 #[test]
 fn counters_at_their_bounds_stay_within_them() {

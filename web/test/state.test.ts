@@ -90,7 +90,7 @@ const TABLE: [what: string, given: Situation, kind: StateKind, badge: string, se
     situation({ summary: summary({ evidence: STOPPED }), facts: { room: { ...ROOM, state: "undecided" } } }),
     "room",
     "Waiting",
-    "You wait in front of /calls/fox: its host has to let you in.",
+    "You wait in front of /calls/fox: its host has to let you in, or cannot be reached.",
   ],
   [
     "a room without a host",

@@ -212,11 +212,8 @@ impl Room {
             .members
             .iter()
             .map(|it| (it.identity(), it.key_digest));
-        let gone = roster.revocations.iter().map(|it| {
-            let certificate = &it.certificate;
-            let identity = certificate.prefix(certificate.len().saturating_sub(4));
-            (identity, it.key_digest)
-        });
+        let gone = roster.revocations.iter();
+        let gone = gone.map(|it| (identity_of(&it.certificate), it.key_digest));
         for (known, digest) in others.chain(gone) {
             ensure!(
                 known != identity || digest == member.key_digest,
@@ -352,26 +349,36 @@ impl Room {
         })
     }
 
-    /// Revokes the keys of members that `is_meant` returns true for, at `now`, and makes a new version of the roster. Returns their
-    /// certificates' names.
+    /// Revokes the keys that `is_meant` returns true for, by certificate and digest, `since` a time, and makes a new version of the roster. Keys
+    /// that were revoked later are revoked since then. Returns their certificates' names.
     pub(crate) fn revoke(
         &mut self,
-        now: Timestamp,
-        is_meant: impl Fn(&Member) -> bool,
+        since: Timestamp,
+        is_meant: impl Fn(&Name, &[u8; 32]) -> bool,
     ) -> anyhow::Result<Vec<Name>> {
         ensure!(
             self.revocations.len() < MAX_MEMBERS,
             "{} has {MAX_MEMBERS} revocations, and takes no more",
             self.root
         );
-        let members = self.roster()?.members;
-        let meant: Vec<_> = members.iter().map(&is_meant).collect();
+        let Roster {
+            members,
+            revocations,
+        } = self.roster()?;
+        let is_member = |it: &Member| is_meant(&it.certificate, &it.key_digest);
+        let meant: Vec<_> = members.iter().map(is_member).collect();
         let mut revoked = Vec::new();
-        for member in members.iter().filter(|it| is_meant(it)) {
+        for (entry, known) in self.revocations.iter_mut().zip(&revocations) {
+            if is_meant(&known.certificate, &known.key_digest) && since < known.since {
+                entry.since = since.as_micros();
+                revoked.push(known.certificate.clone());
+            }
+        }
+        for member in members.iter().filter(|it| is_member(it)) {
             self.revocations.push(RevocationEntry {
                 certificate: member.certificate.to_string(),
                 key_digest: hex(&member.key_digest),
-                since: now.as_micros(),
+                since: since.as_micros(),
             });
             revoked.push(member.certificate.clone());
         }
@@ -391,6 +398,11 @@ impl InvitationEntry {
     }
 }
 
+/// Returns who has the certificate of this name: what stands before `KEY`.
+pub(crate) fn identity_of(certificate: &Name) -> Name {
+    certificate.prefix(certificate.len().saturating_sub(4))
+}
+
 /// Longest part of a label in a member's name.
 const MAX_ID: usize = 24;
 
@@ -407,10 +419,7 @@ fn free_id(roster: &Roster, root: &Name, label: &str) -> String {
     };
     let members = roster.members.iter().map(Member::identity);
     let gone = roster.revocations.iter();
-    let gone = gone.map(|it| {
-        it.certificate
-            .prefix(it.certificate.len().saturating_sub(4))
-    });
+    let gone = gone.map(|it| identity_of(&it.certificate));
     let taken: BTreeSet<Name> = members.chain(gone).map(|it| it.detached()).collect();
     let ids = core::iter::once(base.to_owned()).chain((2..).map(|n: u64| format!("{base}-{n}")));
     let mut free = ids.filter(|id| !taken.contains(&root.builder().generic(id).finish()));

@@ -170,7 +170,9 @@ impl From<&Verdict> for Memory {
             Verdict::FirstUse => Self::New,
             Verdict::Remembered => Self::Known,
             Verdict::Refused(Refusal::ChangedKey) => Self::Changed,
-            Verdict::Pinned | Verdict::Certified | Verdict::Refused(_) => Self::None,
+            Verdict::Pinned | Verdict::Certified | Verdict::CertifiedThen | Verdict::Refused(_) => {
+                Self::None
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ const texts: Texts = {
   "Too slow": "Zu langsam",
   Waiting: "Wartet",
   "Nobody hosts {root} at the moment. You join as soon as its host is back.": "{root} hat gerade keinen Gastgeber. Sie treten bei, sobald er zurück ist.",
-  "You wait in front of {root}: its host has to let you in.": "Sie warten vor {root}: Der Gastgeber muss Sie einlassen.",
+  "You wait in front of {root}: its host has to let you in, or cannot be reached.": "Sie warten vor {root}: Der Gastgeber muss Sie einlassen oder ist nicht erreichbar.",
   "Many people are joining {root}. You are next in a moment.": "Viele treten {root} gerade bei. Sie sind gleich an der Reihe.",
   "The rules of {root} are missing: its host is away. Playback starts when the host is back.":
     "Die Regeln von {root} fehlen: Der Gastgeber ist fort. Die Wiedergabe beginnt, sobald er zurück ist.",

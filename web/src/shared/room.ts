@@ -42,7 +42,7 @@ export function waitingText(root: string, state: RoomState, t: (text: string, va
     case "away":
       return t("Nobody hosts {root} at the moment. You join as soon as its host is back.", { root });
     case "undecided":
-      return t("You wait in front of {root}: its host has to let you in.", { root });
+      return t("You wait in front of {root}: its host has to let you in, or cannot be reached.", { root });
     case "crowded":
       return t("Many people are joining {root}. You are next in a moment.", { root });
     case "unserved":

@@ -190,6 +190,20 @@ impl<Heard> Authority<Heard> {
         Ok(held.map(|(_, heard)| (heard, verifier)))
     }
 
+    /// Returns whether the signer counts for what was recorded, and not for what is live.
+    pub(crate) fn is_of_the_past(&self) -> bool {
+        let signer = self.signer.as_ref();
+        let counted_then = signer.is_some_and(|it| it.verdict == Verdict::CertifiedThen);
+        counted_then && self.verifier.is_some()
+    }
+
+    /// Forgets whose signature counts: its certificate is judged anew.
+    pub(crate) fn reset(&mut self) {
+        self.trusted = None;
+        self.verifier = None;
+        self.forget();
+    }
+
     /// Drops what nobody vouches for.
     pub(crate) fn forget(&mut self) {
         self.held = None;

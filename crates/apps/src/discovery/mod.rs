@@ -3,6 +3,7 @@
 mod authority;
 mod catalogue;
 mod probes;
+mod recorded;
 mod trust;
 
 use namecast_packet::{Interest, Name};
@@ -12,6 +13,7 @@ use namecast_stream::path::{Object, Retry, Token};
 pub(crate) use authority::Authority;
 pub(crate) use catalogue::{CatalogueFetcher, Progress};
 pub(crate) use probes::{PROBE_SPACING, Probes, SentProbes};
+pub(crate) use recorded::recorded_verifier;
 pub(crate) use trust::{Judge, TrustedKey, certificate_of, certificates, verifier};
 pub use trust::{Pin, Refusal, Signer, Trust, Verdict};
 

@@ -55,6 +55,8 @@ pub enum Verdict {
     Pinned,
     /// A chain of certificates leads from it to the anchor.
     Certified,
+    /// A chain of certificates led from it to the anchor when what is played was recorded, and does not any more.
+    CertifiedThen,
     /// It is the key that was remembered at an earlier first use.
     Remembered,
     /// It is the first key seen under the root, which its certificate is signed with.
@@ -98,6 +100,9 @@ impl fmt::Display for Verdict {
         match self {
             Self::Pinned => f.write_str("pinned"),
             Self::Certified => f.write_str("certified by the anchor"),
+            Self::CertifiedThen => {
+                f.write_str("certified by the anchor at the time of the recording")
+            }
             Self::Remembered => f.write_str("remembered"),
             Self::FirstUse => f.write_str("trusted on first use"),
             Self::Refused(why) => write!(f, "refused: {why}"),
@@ -147,6 +152,8 @@ pub(crate) struct Judge<'a> {
     pub known: Option<&'a TrustedKey>,
     /// Time now.
     pub wall: Timestamp,
+    /// Whether recordings are wanted, which may be older than the certificate's end.
+    pub is_past: bool,
 }
 
 impl Judge<'_> {
@@ -195,8 +202,18 @@ impl Judge<'_> {
 
     /// Judges by a chain to the anchor. Whether the key may sign a name is for [`verifier`] to check, by each name.
     fn by_chain(&self, chains: &SharedChains, certificate: &Certificate) -> Verdict {
-        match chains.judge_certificate(certificate.data(), Moment::Live(self.wall)) {
-            Judgement::Accepted { .. } => Verdict::Certified,
+        chains.with(|it| it.tell(Moment::Live(self.wall)));
+        let moment = match self.is_past {
+            true => Moment::Ever,
+            false => Moment::Live(self.wall),
+        };
+        match chains.judge_certificate(certificate.data(), moment) {
+            Judgement::Accepted { certificate, .. } => {
+                match chains.with(|it| it.counts_now(&certificate)) {
+                    true => Verdict::Certified,
+                    false => Verdict::CertifiedThen,
+                }
+            }
             Judgement::Missing(name) => Verdict::Refused(Refusal::MissingIssuer(name)),
             Judgement::Refused(refusal) => Verdict::Refused(Refusal::Chain(refusal)),
         }

@@ -66,6 +66,7 @@ fn verdict(trust: &Trust, data: Data) -> Verdict {
         trust,
         known: None,
         wall: NOW,
+        is_past: false,
     };
     judge.judge(data).expect("a certificate").0.verdict
 }
@@ -121,6 +122,7 @@ fn the_first_key_is_kept_until_the_end() {
         trust: &trust,
         known: Some(&first),
         wall: NOW,
+        is_past: false,
     };
     let verdict = |data| judge.judge(data).unwrap().0.verdict;
     assert_eq!(verdict(own(1)), Verdict::FirstUse);
@@ -190,6 +192,7 @@ fn a_damaged_certificate_is_not_vouched_for() {
             trust: &issuer,
             known: None,
             wall: NOW,
+            is_past: false,
         };
         let refused = judge.judge(data).is_none_or(|(_, key)| key.is_none());
         assert!(refused, "bit {bit}");

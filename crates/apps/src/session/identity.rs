@@ -143,6 +143,7 @@ impl Admission<'_> {
             trust: self.trust,
             known: None,
             wall: self.wall,
+            is_past: false,
         };
         let (signer, key) = judge.judge(certificate).ok_or(Refusal::Malformed)?;
         let digest = signer.key_digest;

@@ -56,8 +56,11 @@ pub struct ChainConfig {
 pub enum Moment {
     /// It arrives now, at this time. A revoked key counts no more, whenever it was revoked.
     Live(Timestamp),
-    /// It was recorded at this time. A key that was revoked later still counts.
+    /// It was recorded, and says that it was published at this time. Its key counts if it counts now, or did at that time: a certificate
+    /// that has ended since and a key that was revoked later still count. A time to come is taken for now.
     Recorded(Timestamp),
+    /// It leads to recordings, whatever its time. Its key counts if it counts now, or ever did.
+    Ever,
 }
 
 /// Verdict on a packet.
@@ -144,10 +147,12 @@ impl Vouched {
 
     /// Checks that the chain counts.
     fn check(&self, moment: Moment) -> Result<(), Refusal> {
-        let (wall, is_revoked) = match moment {
-            Moment::Live(wall) => (wall, self.revoked_at.is_some()),
-            Moment::Recorded(wall) => (wall, self.revoked_at.is_some_and(|at| at <= wall)),
+        let wall = match moment {
+            Moment::Live(wall) | Moment::Recorded(wall) => wall,
+            Moment::Ever => self.from,
         };
+        let is_live = matches!(moment, Moment::Live(_));
+        let is_revoked = self.revoked_at.is_some_and(|at| is_live || at <= wall);
         if is_revoked {
             return Err(Refusal::Revoked);
         }
@@ -269,8 +274,8 @@ impl Chains {
 
     /// Judges `packet`.
     pub fn judge(&mut self, packet: &Data, moment: Moment) -> Judgement {
-        self.tell(moment);
-        match self.chain(packet, moment, self.config.max_length) {
+        let length = self.config.max_length;
+        match self.at(moment, |it, moment| it.chain(packet, moment, length)) {
             Ok((certificate, _)) => {
                 self.counters.accepted += 1;
                 let key = self.certificates[&certificate].key.clone();
@@ -282,11 +287,10 @@ impl Chains {
 
     /// Judges a certificate: whether its key counts for the names that the schema lets it sign.
     pub fn judge_certificate(&mut self, certificate: &Data, moment: Moment) -> Judgement {
-        self.tell(moment);
         if let Err(refusal) = self.offer(certificate.clone()) {
             return Judgement::Refused(refusal);
         }
-        match self.own_chain(certificate, moment) {
+        match self.at(moment, |it, moment| it.own_chain(certificate, moment)) {
             Ok(key) => {
                 self.counters.accepted += 1;
                 let certificate = certificate.name().detached();
@@ -337,6 +341,31 @@ impl Chains {
         })?;
         self.permit(name, own.name())?;
         Ok(key)
+    }
+
+    /// Returns the outcome of `judge` at `moment`: what was recorded is judged by now first, and if that is too late, by its own time.
+    fn at<T>(
+        &mut self,
+        moment: Moment,
+        judge: impl Fn(&mut Self, Moment) -> Result<T, Broken>,
+    ) -> Result<T, Broken> {
+        self.tell(moment);
+        let then = match moment {
+            Moment::Live(_) => return judge(self, moment),
+            Moment::Recorded(at) => Moment::Recorded(at.min(self.wall)),
+            Moment::Ever => moment,
+        };
+        match judge(self, Moment::Live(self.wall)) {
+            Err(Broken::Refused(Refusal::NotValidNow | Refusal::Revoked)) => judge(self, then),
+            judged => judged,
+        }
+    }
+
+    /// Returns whether the chain of this certificate, which was judged before, counts now.
+    pub fn counts_now(&self, certificate: &Name) -> bool {
+        let held = self.certificates.get(certificate);
+        let vouched = held.and_then(|held| held.vouched);
+        vouched.is_some_and(|vouched| vouched.check(Moment::Live(self.wall)).is_ok())
     }
 
     /// Sets the time by which certificates that were judged before go on to count.

@@ -485,7 +485,9 @@ fn recordings_are_judged_by_when_a_key_was_revoked() {
         Timestamp::from_micros(micros)
     };
     chains.set_revoked(1, [(digest(ANN), NOW)].into()).unwrap();
+    chains.tell(Moment::Live(at(1)));
     for (moment, counts) in [
+        (Moment::Ever, true),
         (Moment::Recorded(at(-1)), true),
         (Moment::Recorded(at(0)), false),
         (Moment::Recorded(at(1)), false),
@@ -495,6 +497,53 @@ fn recordings_are_judged_by_when_a_key_was_revoked() {
         let judged = chains.judge(&lead, moment);
         let expected = matches!(judged, Judgement::Accepted { .. });
         assert_eq!(expected, counts, "{moment:?}: {judged:?}");
+    }
+}
+
+/// Certificates end an hour from now. Ten years later, what says that it was published until a day after that still counts, nothing after that does, and a
+/// time to come is taken for now. A key that was revoked before its certificate was valid never counted.
+#[test]
+fn recordings_outlive_certificates() {
+    let mut chains = call();
+    let lead = packet(LEAD, ANN, ANN_CERTIFICATE);
+    let at = |hours: i64| {
+        let micros = NOW.as_micros().saturating_add_signed(hours * HOUR as i64);
+        Timestamp::from_micros(micros)
+    };
+    let later = at(10 * 365 * 24);
+    let mut judge = |moment| {
+        chains.tell(Moment::Live(later));
+        match chains.judge(&lead, moment) {
+            Judgement::Accepted { certificate, .. } => {
+                assert!(!chains.counts_now(&certificate));
+                Ok(())
+            }
+            Judgement::Refused(why) => Err(why),
+            Judgement::Missing(name) => panic!("{name}"),
+        }
+    };
+    let over = Err(Refusal::NotValidNow);
+    assert_eq!(judge(Moment::Live(later)), over);
+    assert_eq!(judge(Moment::Ever), Ok(()));
+    for (hours, verdict) in [
+        (-26, over),
+        (-25, Ok(())),
+        (0, Ok(())),
+        (25, Ok(())),
+        (26, over),
+    ] {
+        assert_eq!(judge(Moment::Recorded(at(hours))), verdict, "{hours} h");
+    }
+    assert_eq!(
+        judge(Moment::Recorded(Timestamp::from_micros(u64::MAX))),
+        over
+    );
+    chains
+        .set_revoked(1, [(digest(ANN), at(-30))].into())
+        .unwrap();
+    for moment in [Moment::Ever, Moment::Recorded(at(0))] {
+        let judged = chains.judge(&lead, moment);
+        assert_eq!(judged, Judgement::Refused(Refusal::Revoked), "{moment:?}");
     }
 }
 

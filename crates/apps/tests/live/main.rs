@@ -7,6 +7,7 @@
 
 mod joining;
 mod playing;
+mod recorded;
 mod reordering;
 mod sealed;
 mod swarm;

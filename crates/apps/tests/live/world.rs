@@ -63,7 +63,7 @@ impl Default for Show {
 }
 
 impl Show {
-    fn streams(&self) -> Vec<StreamInfo> {
+    pub(crate) fn streams(&self) -> Vec<StreamInfo> {
         let rung = |name: &str, octets: usize, rate: u32, key_interval| Rung {
             name: name.to_owned(),
             bitrate: Bitrate::bps(octets as u64 * 8 * u64::from(rate)),

@@ -14,7 +14,9 @@ use namecast_apps::object::transfer::{
 use namecast_command::report::{ProgressLine, print_line};
 use namecast_command::{Run, Stop, number};
 use namecast_forward::{AnyNextConfig, NamedHop};
-use namecast_net::{FaceId, Handle, Identity, Node, NodeConfig, RegistrationState, drive};
+use namecast_net::{
+    Credential, FaceId, Handle, Identity, Node, NodeConfig, RegistrationState, Wanted, drive,
+};
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{Bitrate, ByteSize};
 use serde_json::{Value, json};
@@ -28,7 +30,7 @@ use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
-use crate::rules::Rules;
+use crate::rules::{Rules, certified, credential};
 use crate::telemetry::tables::{self, Command};
 use crate::telemetry::{Observation, Reporter};
 use files::Files;
@@ -143,6 +145,15 @@ pub(super) struct Surroundings {
 }
 
 impl Through {
+    /// Returns what shows forwarders that `name` may be registered: the certificate, where rules are followed.
+    fn credential(&self, name: &Name) -> anyhow::Result<Credential> {
+        if self.rules.schema.is_none() {
+            return Ok(Credential::None);
+        }
+        let identity = certified(&key_store(self.keys.keys.clone())?, name)?;
+        Ok(identity.map_or(Credential::None, credential))
+    }
+
     /// Returns the key that signs `name`, which the rules certify, if there are rules.
     async fn identity(&self, node: &Node, uplink: FaceId, name: &Name) -> anyhow::Result<Identity> {
         let store = key_store(self.keys.keys.clone())?;
@@ -192,6 +203,10 @@ pub(super) async fn serve(
     stats.observe(&node);
     let uplink = Uplink::new(&node, &through.connect).await?;
     let key = through.identity(&node, uplink.face(), &name).await?;
+    let wanted = Wanted {
+        credential: through.credential(&name)?,
+        ..Wanted::new(name.clone(), 0)
+    };
     let certificate = Certificate::decode(key.certificate)?;
     let digest = hex(&certificate.public_key()?.digest());
     progress.show("Reading …");
@@ -238,7 +253,7 @@ pub(super) async fn serve(
         uplink,
         name: ticket.name,
     };
-    let outcome = serving.follow(&node, &mut stop).await;
+    let outcome = serving.follow((&node, wanted), &mut stop).await;
     node.shutdown().await;
     outcome?;
     serving.uplink.ensure_was_up()
@@ -317,8 +332,12 @@ struct Serving {
 
 impl Serving {
     /// Follows what happens, until there is no reason to go on.
-    async fn follow(&mut self, node: &Node, stop: &mut Stop) -> anyhow::Result<()> {
-        let registration = node.register_prefix(self.uplink.face(), self.name.clone(), 0);
+    async fn follow(
+        &mut self,
+        (node, wanted): (&Node, Wanted),
+        stop: &mut Stop,
+    ) -> anyhow::Result<()> {
+        let registration = node.register(self.uplink.face(), wanted);
         let mut registered = registration.states();
         let mut tick = tokio::time::interval(FIGURES_INTERVAL);
         loop {

@@ -14,6 +14,7 @@ use namecast_command::report::{print, print_bytes, print_line};
 use namecast_packet::{Component, Name};
 use serde_json::{Value, json};
 
+use super::PastTime;
 use crate::arguments::Keys;
 use crate::rules::read;
 use invitations::{Invite, JoinRoom};
@@ -98,7 +99,7 @@ pub enum TrustWhat {
         #[arg(long, value_name = "NAME")]
         room: Option<Name>,
     },
-    /// Revoke the key of a member, from now on.
+    /// Revoke the key of a member, from now on, or from when it was stolen.
     Revoke {
         /// Name of the member, or the digest of the key.
         #[arg(value_name = "NAME|DIGEST")]
@@ -106,6 +107,10 @@ pub enum TrustWhat {
         /// Revoke the key of a digest in this room alone.
         #[arg(long, value_name = "NAME")]
         room: Option<Name>,
+        /// Refuse recordings, too, of what was published since this time, as `watch --from` takes it; 0: all of them. A revocation can be
+        /// dated back later.
+        #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+        since: Option<PastTime>,
     },
     /// Show members and revocations of rooms on this machine.
     Members {
@@ -169,7 +174,7 @@ pub(super) async fn run(arguments: Trust) -> anyhow::Result<()> {
         TrustWhat::Invite(arguments) => invitations::invite(arguments),
         TrustWhat::Join(arguments) => invitations::join(arguments).await,
         TrustWhat::Admit { who, room } => invitations::admit(&who, room.as_ref()),
-        TrustWhat::Revoke { who, room } => rooms::revoke(&who, room.as_ref()),
+        TrustWhat::Revoke { who, room, since } => rooms::revoke(&who, room.as_ref(), since),
         TrustWhat::Members { room, json } => rooms::members(room, json),
         TrustWhat::Serve(arguments) => serve::run(arguments).await,
         TrustWhat::Check {

@@ -194,8 +194,10 @@ fn set_reader(
     own: Keys,
 ) -> anyhow::Result<String> {
     let root = rules.root();
-    if let Some(root) = &root {
-        config.reader = key_store(own.keys)?.reader_secrets(root)?;
+    if rules.schema.is_some() {
+        // By a file the room's name is not known: that of its members begins with it.
+        let of = root.clone().unwrap_or_else(|| name.parent());
+        config.reader = key_store(own.keys)?.reader_secrets(&of)?;
     }
     let is_member = !config.reader.is_empty();
     Ok(advice(name, root.as_ref(), is_member))

@@ -22,6 +22,7 @@ mod program;
 mod prompt;
 mod publishers;
 mod record;
+mod recorded;
 mod remote;
 mod send;
 mod serve;

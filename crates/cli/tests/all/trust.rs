@@ -511,14 +511,49 @@ fn a_newcomer_waits_until_somebody_says_yes() {
     );
 }
 
-/// A forwarder that lets nobody register but the members of a room: the host serves it and Ann publishes, each by its key. Eve, who has a key of that
-/// name and no certificate, and Ann once her key is revoked, are refused with the reason, which is counted.
+/// The host dies: Bob sees what Ann seals, as before, and somebody with a link is told why she waits, and becomes a member once the host is back.
 #[test]
-fn members_alone_register_where_a_root_is_trusted() {
+fn without_a_host_members_go_on_and_newcomers_learn_why_they_wait() {
     let directory = tempfile::tempdir().unwrap();
-    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
-    let anchor = init(&host);
-    std::fs::write(host.join("operator.cert"), printed(&host, "key /operator")).unwrap();
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|who| home(directory.path(), who));
+    let room = Served::new(directory.path());
+    certify(&room.host, &ann, "/calls/fox/ann");
+    certify(&room.host, &bob, "/calls/fox/bob");
+    let mut serving = Program::start(&room.host, &room.serve());
+    let (face, anchor) = (&room.face, &room.anchor);
+    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
+    let publish = format!("{publish} --schema {ROOM} --connect {face}");
+    let _publisher = Program::start(&ann, &publish);
+    let watch = format!("watch /calls/fox/ann --no-audio --json --schema {ROOM} --key {anchor}");
+    let watch = format!("{watch} --connect {face} --stats stats");
+    let _watcher = Program::start(&bob, &watch);
+    opens(&bob, 10);
+    let link = room.invite("");
+    serving.kill();
+    let mut joining = command(&eve, &room.join(&link, "Eve"));
+    let joining = joining.stdout(std::process::Stdio::piped());
+    let joining = joining.stderr(std::process::Stdio::piped());
+    let mut joining = Program(joining.spawn().unwrap());
+    let said = std::io::BufReader::new(joining.0.stderr.take().unwrap());
+    let mut lines = std::io::BufRead::lines(said).map_while(Result::ok);
+    let why = lines.find(|line| line.contains("its host has to run"));
+    assert!(why.is_some(), "she is not told");
+    let before = sealed(&bob, "opened").unwrap();
+    // Longer than from one look for a newer roster to the next.
+    opens(&bob, before + 200);
+    let _serving = Program::start(&room.host, &room.serve());
+    let mut joined = String::new();
+    let output = joining.0.stdout.as_mut().unwrap();
+    std::io::Read::read_to_string(output, &mut joined).unwrap();
+    assert!(
+        joined.starts_with("/calls/fox/eve is certified until"),
+        "{joined}"
+    );
+}
+
+/// A forwarder that lets nobody register but the members of the room of `host`, and its face.
+fn start_trusting_forwarder(host: &Path, anchor: &str) -> (Program, String) {
+    std::fs::write(host.join("operator.cert"), printed(host, "key /operator")).unwrap();
     let config = host.join("namecast.toml");
     let settings = format!(
         "listen = {{ udp = [], tcp = [\"127.0.0.1:0\"], unix = [] }}\n\
@@ -527,7 +562,76 @@ fn members_alone_register_where_a_root_is_trusted() {
     );
     std::fs::write(&config, settings).unwrap();
     let arguments = format!("--config {}", config.display());
-    let (_forwarder, [face]) = start_forwarder_with(directory.path(), &arguments);
+    let (forwarder, [face]) = start_forwarder_with(host, &arguments);
+    (forwarder, face)
+}
+
+/// Ann puts one object and sends another through a forwarder that lets members alone register: her certificate goes with both, and a stranger's
+/// `put` is refused.
+#[test]
+fn members_put_and_send_by_right() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    let anchor = init(&host);
+    let (_forwarder, face) = start_trusting_forwarder(&host, &anchor);
+    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
+    let _serving = Program::start(&host, &serve);
+    certify(&host, &ann, "/calls/fox/ann");
+    for file in ["plan", "film"] {
+        std::fs::write(ann.join(file), format!("the {file}")).unwrap();
+    }
+    std::fs::write(eve.join("plan"), "another plan").unwrap();
+    let rules = format!("--schema {ROOM} --connect {face}");
+    let put = format!("put /calls/fox/ann/plan plan --quiet {rules}");
+    let _put = Program::start(&ann, &put);
+    let send = format!("send film /calls/fox/ann/film --quiet {rules}");
+    let _send = Program::start(&ann, &send);
+    for file in ["plan", "film"] {
+        let name = format!("/calls/fox/ann/{file}");
+        let peek = format!("peek {name} --object --pipe {rules} --key {anchor}");
+        until("the object", || {
+            let output = run(&eve, &peek);
+            let is_it = output.stdout == format!("the {file}").as_bytes();
+            (output.status.success() && is_it).then_some(())
+        });
+    }
+    let put = format!("put /calls/fox/eve/plan plan --connect {face}");
+    let said = refused(&eve, &put);
+    assert!(said.contains("a key that may command"), "{said}");
+}
+
+/// A key that is revoked since an earlier time, at once or later: members shows that time, and never a later one.
+#[test]
+fn a_revocation_is_dated_back_and_never_forward() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann] = ["host", "ann"].map(|who| home(directory.path(), who));
+    init(&host);
+    certify(&host, &ann, "/calls/fox/ann");
+    let revoke = |since: &str| format!("trust revoke /calls/fox/ann --since {since}");
+    let since = || {
+        let members = printed(&host, "trust members --json");
+        let members: Value = serde_json::from_slice(&members).unwrap();
+        assert_eq!(members.as_array().unwrap().len(), 1);
+        members[0]["revoked"].as_str().unwrap().to_owned()
+    };
+    text(&host, &revoke("2021-03-01T00:00:00Z"));
+    assert_eq!(since(), "2021-03-01T00:00:00Z");
+    let said = refused(&host, &revoke("2021-03-02T00:00:00Z"));
+    assert!(said.contains("no member"), "{said}");
+    text(&host, &revoke("2021-02-01T00:00:00Z"));
+    assert_eq!(since(), "2021-02-01T00:00:00Z");
+    text(&host, &revoke("0"));
+    assert_eq!(since(), "1970-01-01T00:00:00Z");
+}
+
+/// A forwarder that lets nobody register but the members of a room: the host serves it and Ann publishes, each by its key. Eve, who has a key of that
+/// name and no certificate, and Ann once her key is revoked, are refused with the reason, which is counted.
+#[test]
+fn members_alone_register_where_a_root_is_trusted() {
+    let directory = tempfile::tempdir().unwrap();
+    let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
+    let anchor = init(&host);
+    let (_forwarder, face) = start_trusting_forwarder(&host, &anchor);
     let serve = format!("trust serve {ROOM} --quiet --connect {face}");
     let _serving = Program::start(&host, &serve);
     certify(&host, &ann, "/calls/fox/ann");

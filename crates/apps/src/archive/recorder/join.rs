@@ -128,6 +128,7 @@ impl Recorder {
             trust: &self.config.trust,
             known: None,
             wall: self.config.wall_at_zero + now.since(Instant::ZERO),
+            is_past: false,
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.counters.verification_failures += 1;

@@ -18,7 +18,9 @@ use namecast_units::{Instant, Timestamp};
 use super::Watch;
 use super::output::{Event, RejoinReason, Watched};
 use super::stream::{self, LinedUp};
-use crate::discovery::{Judge, Probes, Progress, Trust, certificate_of, metadata, verifier};
+use crate::discovery::{
+    Judge, Probes, Progress, Trust, Verdict, certificate_of, metadata, recorded_verifier, verifier,
+};
 
 /// Once so much playing time was published without being requested, playback goes on with the newest key sample instead of
 /// playing the backlog.
@@ -108,6 +110,11 @@ impl Watch {
         };
         let probed_at = metadata.nonce.and_then(|it| self.probes.sent_at(it));
         let heard = Heard::new(metadata, now, challenged_at.or(probed_at));
+        if self.authority.is_of_the_past() && !self.travel.holds_start() {
+            // What is live begins with a signer who counts now.
+            self.authority.reset();
+            self.forget();
+        }
         if let Some(verifier) = self.authority.verifier() {
             if data.verify(&**verifier).is_err() {
                 // Damaged, forged, or the publisher has another key now.
@@ -148,6 +155,7 @@ impl Watch {
             trust: &self.config.trust,
             known: self.authority.trusted(),
             wall: self.config.wall(now),
+            is_past: self.travel.holds_start(),
         };
         let Some((signer, key)) = judge.judge(data.clone()) else {
             self.meters.counters_mut().verification_failures += 1;
@@ -168,8 +176,19 @@ impl Watch {
             }
             return;
         };
-        let verifier = verifier(&self.config.trust, data.name(), key.clone());
-        match self.authority.accept(key, verifier) {
+        let trust = &self.config.trust;
+        let live = verifier(trust, data.name(), key.clone());
+        let recorded = recorded_verifier(trust, &live);
+        let signer = self.authority.signer();
+        let verifier = match signer.is_some_and(|it| it.verdict == Verdict::CertifiedThen) {
+            true => recorded.clone(),
+            false => live,
+        };
+        let accepted = self.authority.accept(key, verifier);
+        if accepted.is_ok() {
+            self.travel.set_verifier(recorded);
+        }
+        match accepted {
             Ok(Some((heard, verifier))) => {
                 self.proof.begin(now);
                 self.accept(&heard);

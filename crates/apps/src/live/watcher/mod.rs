@@ -298,8 +298,7 @@ impl Watch {
             consumer.handle_data(now, token.segment, data, delivery);
             return true;
         }
-        let verifier = self.authority.verifier();
-        if let Some(taken) = self.travel.handle_answer(now, token, (data, verifier)) {
+        if let Some(taken) = self.travel.handle_answer(now, token, data) {
             self.meters.counters_mut().verification_failures += u64::from(taken.is_err());
             return taken.unwrap_or(true);
         }

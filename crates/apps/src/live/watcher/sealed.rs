@@ -414,7 +414,11 @@ impl Watch {
     /// Takes a packet of a key box. Samples that waited for it are opened, in order, until one needs another box.
     pub(super) fn on_key_box(&mut self, now: Instant, token: Token, data: &Data) {
         let is_verified = |verifier: &SharedVerifier| data.verify(&**verifier).is_ok();
-        if !self.authority.verifier().is_some_and(is_verified) {
+        let verifier = match self.travel.is_away() {
+            true => self.travel.verifier(),
+            false => self.authority.verifier(),
+        };
+        if !verifier.is_some_and(is_verified) {
             self.meters.counters_mut().verification_failures += 1;
             self.requests.push_back(Request::Reject(token));
             if token == self.unsealing.missing_token() {

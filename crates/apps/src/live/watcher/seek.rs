@@ -38,10 +38,11 @@ pub enum Seek {
 }
 
 /// Where in time playback is, and where it goes.
-#[derive(Debug)]
 pub(super) struct Travel {
     /// By which the uplink knows what asks since when the past is kept.
     client: ClientId,
+    /// What verifies recordings.
+    verifier: Option<SharedVerifier>,
     /// What plays instead of the live streams.
     playing: Option<Player>,
     /// What will play as soon as its first sample is here. Until then, what plays goes on.
@@ -67,6 +68,7 @@ impl Travel {
     pub(super) fn new(from: Option<Timestamp>, client: ClientId) -> Self {
         Self {
             client,
+            verifier: None,
             playing: None,
             upcoming: None,
             wanted: from,
@@ -83,6 +85,16 @@ impl Travel {
     /// Returns whether something else than live plays, or is about to.
     pub(super) const fn is_away(&self) -> bool {
         self.playing.is_some() || self.upcoming.is_some()
+    }
+
+    /// Returns what verifies recordings, once that is known.
+    pub(super) const fn verifier(&self) -> Option<&SharedVerifier> {
+        self.verifier.as_ref()
+    }
+
+    /// Sets what verifies recordings.
+    pub(super) fn set_verifier(&mut self, verifier: SharedVerifier) {
+        self.verifier = Some(verifier);
     }
 
     /// Returns whether live streams that did not start yet should not: the past is to be seen first.
@@ -145,16 +157,17 @@ impl Travel {
         &mut self,
         now: Instant,
         token: Token,
-        (data, verifier): (&Data, Option<&SharedVerifier>),
+        data: &Data,
     ) -> Option<Result<bool, ()>> {
         if token.client == self.client {
             let index = data.content().and_then(|c| TimeIndex::decode(&c).ok());
             self.end_question(token, index.and_then(|index| index.since));
             return Some(Ok(true));
         }
+        let verifier = self.verifier.clone();
         let player = self.player(token)?;
         Some(verifier.map_or(Ok(false), |verifier| {
-            player.handle_answer(now, token, (data, &**verifier))
+            player.handle_answer(now, token, (data, &*verifier))
         }))
     }
 

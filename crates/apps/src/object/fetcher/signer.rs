@@ -58,6 +58,7 @@ impl Missing {
             trust: &config.trust,
             known: None,
             wall: config.wall_at_zero + now.since(Instant::ZERO),
+            is_past: false,
         };
         let name = certificate.name().clone();
         let (signer, key) = judge.judge(certificate).ok_or(Unfit::NoCertificate)?;

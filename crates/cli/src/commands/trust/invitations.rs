@@ -175,7 +175,9 @@ fn reason_of(reason: WaitReason, root: &Name) -> String {
         WaitReason::HostAway => {
             format!("nobody serves {root}: its host has to run `namecast trust serve {root}`")
         }
-        WaitReason::Undecided => "the host may have to say yes".to_owned(),
+        WaitReason::Undecided => {
+            "no answer yet: the host may have to say yes, or no forwarder leads to it".to_owned()
+        }
         WaitReason::Crowded => "too many are joining".to_owned(),
     }
 }

@@ -17,10 +17,11 @@ use serde_json::json;
 use super::TemplateName;
 use crate::arguments::Keys;
 use crate::certificate_file;
+use crate::commands::PastTime;
 use crate::commands::key_store;
 use crate::hexadecimal::hex;
 use crate::known_keys::parse_digest;
-use crate::rooms::{Certified, Rooms};
+use crate::rooms::{Certified, Rooms, identity_of};
 
 /// Issuer in the names of requests.
 const REQUEST: &str = "request";
@@ -252,9 +253,14 @@ pub(super) fn install(file: &Path, keys: Keys) -> anyhow::Result<()> {
     ))
 }
 
-pub(super) fn revoke(who: &str, room: Option<&Name>) -> anyhow::Result<()> {
+pub(super) fn revoke(
+    who: &str,
+    room: Option<&Name>,
+    since: Option<PastTime>,
+) -> anyhow::Result<()> {
     let rooms = Rooms::open()?;
     let now = Clock::new().wall();
+    let since = since.map_or(now, |since| since.resolve(now).min(now));
     let digest = parse_digest(who);
     let (roots, name) = match (digest, who.parse::<Name>()) {
         (Some(_), _) => match room {
@@ -269,16 +275,19 @@ pub(super) fn revoke(who: &str, room: Option<&Name>) -> anyhow::Result<()> {
     let mut total = 0;
     for root in roots {
         let revoked = rooms.change(&root, |room| {
-            room.revoke(now, |member| {
-                Some(member.key_digest) == digest || name.as_ref() == Some(&member.identity())
+            room.revoke(since, |certificate, key| {
+                Some(*key) == digest || name.as_ref() == Some(&identity_of(certificate))
             })
         })?;
         for certificate in &revoked {
-            print_line(format_args!("revoked {certificate} at {}", rfc3339(now)))?;
+            print_line(format_args!("revoked {certificate} at {}", rfc3339(since)))?;
         }
         total += revoked.len();
     }
-    ensure!(total > 0, "{who} is no member: see namecast trust members");
+    ensure!(
+        total > 0,
+        "{who} is no member, or was revoked before: see namecast trust members"
+    );
     Ok(())
 }
 
@@ -308,9 +317,7 @@ pub(super) fn members(room: Option<Name>, as_json: bool) -> anyhow::Result<()> {
         }
         for revocation in &roster.revocations {
             let certificate = &revocation.certificate;
-            let name = certificate
-                .prefix(certificate.len().saturating_sub(4))
-                .to_string();
+            let name = identity_of(certificate).to_string();
             let key = hex(&revocation.key_digest);
             rows.push([
                 name.clone(),

@@ -10,8 +10,7 @@ use namecast_apps::live::watcher::Watched;
 use namecast_apps::live::{
     EncodedFrame, Player, Publisher, PublisherConfig, Watcher, WatcherConfig,
 };
-use namecast_apps::trust::ExchangeSecret;
-use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig, random};
+use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
@@ -21,7 +20,8 @@ use tokio::time::MissedTickBehavior;
 
 use super::BenchStream;
 
-const FRAMES_PER_SECOND: u32 = 30;
+/// Pictures of the stream.
+pub(super) const FRAMES_PER_SECOND: u32 = 30;
 /// What each node keeps: little, so that it is full before memory is looked at.
 const CACHE: ByteSize = ByteSize::mebibytes(4);
 /// A key frame is so many times as large as the others.
@@ -45,8 +45,6 @@ pub(super) struct Stage {
     listener: Listener<SocketAddr>,
     publisher: Handle<Publisher>,
     ticker: JoinHandle<()>,
-    /// Secret of the only reader, if the stream is sealed.
-    reader: Option<ExchangeSecret>,
     _keys: tempfile::TempDir,
 }
 
@@ -65,20 +63,6 @@ impl Stage {
 
     /// Starts to publish.
     pub(super) async fn start(arguments: &BenchStream, parity: u32) -> anyhow::Result<Self> {
-        Self::start_for(arguments, parity, None).await
-    }
-
-    /// Starts to publish a stream that is sealed for one reader.
-    pub(super) async fn start_sealed(arguments: &BenchStream) -> anyhow::Result<Self> {
-        let reader = ExchangeSecret::of_seed(&random());
-        Self::start_for(arguments, Self::PARITY_PERCENT, Some(reader)).await
-    }
-
-    async fn start_for(
-        arguments: &BenchStream,
-        parity: u32,
-        reader: Option<ExchangeSecret>,
-    ) -> anyhow::Result<Self> {
         let keys = tempfile::tempdir().context("no directory for keys")?;
         let name: Name = "/bench".parse()?;
         let identity = KeyStore::open(keys.path())?.identity(&name)?;
@@ -93,10 +77,6 @@ impl Stage {
         };
         let clock = node.clock();
         let publisher = Publisher::new(config, clock.wall(), identity.signer, &certificate)?;
-        let publisher = match &reader {
-            Some(reader) => publisher.sealed(random(), &[reader.public()].into())?,
-            None => publisher,
-        };
         let rung = publisher
             .rung("video", "bench")
             .context("the rung exists")?;
@@ -110,7 +90,6 @@ impl Stage {
             listener,
             publisher,
             ticker,
-            reader,
             _keys: keys,
         })
     }
@@ -135,7 +114,6 @@ impl Stage {
         let mut config = WatcherConfig::new(self.name.clone());
         config.wall_at_zero = node.clock().wall_at_zero();
         config.seed = node.clock().now().as_nanos();
-        config.reader.extend(self.reader.clone());
         let face = node.application_face_with_local_fields().await?;
         let player = Player::new(Watcher::new(config));
         let (player, mut heard) = drive(node.clock(), face, player).spawn(|| {});
@@ -221,7 +199,8 @@ impl Watching {
     }
 }
 
-fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
+/// The made-up stream.
+pub(super) fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
     StreamInfo {
         name: "video".to_owned(),
         kind: StreamKind::Video,
@@ -247,7 +226,7 @@ fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo {
 }
 
 /// Octets of a key frame and of the others, for a mean of `bitrate`.
-fn frame_sizes(bitrate: Bitrate) -> (usize, usize) {
+pub(super) fn frame_sizes(bitrate: Bitrate) -> (usize, usize) {
     let second = (bitrate * Duration::from_secs(1)).as_bytes();
     let delta = second / (u64::from(FRAMES_PER_SECOND) - 1 + KEY_FACTOR);
     let size = |octets| usize::try_from(octets).expect("a frame fits in memory");

@@ -156,10 +156,11 @@ impl Packager {
                 return Ok(());
             }
         };
-        let Some(rung) = stream.and_then(|it| it.rungs.get(frame.rung)) else {
+        let rung = stream.and_then(|it| Some((it, it.rungs.get(frame.rung)?)));
+        let Some((stream, rung)) = rung else {
             return Ok(());
         };
-        let watched = watched(frame, rung.name.clone());
+        let watched = watched(frame, (&stream.name, rung.name.clone()));
         for packaged in &mut self.rungs {
             if !is_video || packaged.name == rung.name {
                 let recorder = packaged.recorder.get_mut();
@@ -308,9 +309,10 @@ impl Packaged {
 }
 
 /// The frame as a recorder takes it.
-fn watched(frame: &MediaFrame, rung: String) -> Frame {
+fn watched(frame: &MediaFrame, (name, rung): (&str, String)) -> Frame {
     Frame {
         stream: frame.stream,
+        name: name.into(),
         rung,
         position: frame.position,
         key: frame.key,

@@ -84,6 +84,7 @@ fn watched(catalogue: &Catalogue, frame: &MediaFrame) -> Frame {
     let stream = catalogue.streams.iter().find(|it| it.kind == frame.stream);
     Frame {
         stream: frame.stream,
+        name: stream.unwrap().name.as_str().into(),
         rung: stream.unwrap().rungs[frame.rung].name.clone(),
         position: frame.position,
         key: frame.key,

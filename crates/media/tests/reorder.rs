@@ -93,6 +93,7 @@ fn watched(film: &[NutFrame], sound_after: u64) -> Vec<Frame> {
             } else {
                 StreamKind::Audio
             },
+            name: "one".into(),
             rung: "only".to_owned(),
             position,
             key: packet.key,

@@ -41,7 +41,7 @@ impl Node {
 }
 
 impl Watch {
-    /// Watches the first data stream, and neither video nor sound.
+    /// Watches the first data stream, or those that [`stream`](Self::stream) names, and neither video nor sound.
     #[must_use]
     pub const fn data(mut self) -> Self {
         self.config.video = false;
@@ -50,8 +50,9 @@ impl Watch {
         self
     }
 
-    /// Watches the stream of this name instead of the first one of its kind. For several streams of one kind, watch the name several
-    /// times: one Interest serves all that ask for the same.
+    /// Watches the stream of this name instead of the first one of its kind. Of data, all streams that are named are watched, and
+    /// [`Frame::name`](namecast_apps::live::watcher::Frame::name) tells them apart. For several pictures, watch the name several
+    /// times: one Interest serves equal requests.
     #[must_use]
     pub fn stream(mut self, name: &str) -> Self {
         self.config.streams.push(name.to_owned());

@@ -353,6 +353,7 @@ mod tests {
         let mut outbox = Outbox::default();
         let frame = Frame {
             stream: StreamKind::Video,
+            name: "video".into(),
             rung: "1M".to_owned(),
             position: 3,
             key: true,

@@ -362,10 +362,12 @@ impl Session {
             return Ok(());
         }
         let line = String::from_utf8_lossy(&frame.payload);
-        let sample = json!({ "captured_at": frame.captured_at.as_micros(), "text": line });
-        match self.prints_json {
-            true => self.tell("sample", &sample, ""),
-            false => print_line(printable(&line)),
+        let (name, at) = (&*frame.name, frame.captured_at.as_micros());
+        let sample = json!({ "stream": name, "captured_at": at, "text": line });
+        match (self.prints_json, self.streams.len()) {
+            (true, _) => self.tell("sample", &sample, ""),
+            (false, 0 | 1) => print_line(printable(&line)),
+            (false, _) => print_line(printable(&format!("{name}: {line}"))),
         }
     }
 

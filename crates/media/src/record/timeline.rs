@@ -135,6 +135,7 @@ mod tests {
         let micros = WALL.as_micros().saturating_add_signed(captured * 1_000);
         Frame {
             stream,
+            name: "one".into(),
             rung: "1M".to_owned(),
             position: 0,
             key: false,

@@ -157,7 +157,9 @@ impl Writer {
     fn take(&mut self, recorded: Recorded) -> Result<(), WriteError> {
         let kind = recorded.frame.stream;
         if kind == StreamKind::Data {
-            if recorded.stream(kind).is_some_and(is_captions) {
+            let mut streams = recorded.streams.iter();
+            let stream = streams.find(|it| *it.name == *recorded.frame.name);
+            if stream.is_some_and(is_captions) {
                 self.caption(recorded.frame);
             }
             return Ok(());

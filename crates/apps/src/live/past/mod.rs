@@ -21,7 +21,7 @@ use namecast_stream::path::{ClientId, Nacked, Object, Request, Retry, Token};
 use namecast_stream::{Rung, RungNames, SampleClass, SampleHeader, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
-use super::watcher::Unkept;
+use super::watcher::{Label, Unkept};
 use crate::samples::{self, Taken};
 use track::{Track, Whole};
 
@@ -45,7 +45,7 @@ const STARVATION: Duration = Duration::from_millis(500);
 pub(super) struct Wanted {
     /// Whoever requests it.
     pub client: ClientId,
-    pub kind: StreamKind,
+    pub label: Label,
     /// `/<root>/<stream>`.
     pub stream: Name,
     pub names: RungNames,
@@ -56,14 +56,14 @@ pub(super) struct Wanted {
 #[derive(Debug)]
 pub(super) enum Output {
     Sample {
-        kind: StreamKind,
+        label: Label,
         sample: Box<Sample>,
         /// It comes before the first one to show.
         decode_only: bool,
         /// Name of its rung.
         rung: Name,
     },
-    Discontinuity(StreamKind),
+    Discontinuity(Label),
     /// Playback begins with the sample captured at this time.
     Playing(Timestamp),
     /// There is nothing to play.
@@ -310,17 +310,17 @@ impl Player {
                     let tokens = part.wanted.client.tokens();
                     self.requests.push_back(Request::Withdraw(tokens));
                     self.outputs
-                        .push_back(Output::Discontinuity(part.wanted.kind));
+                        .push_back(Output::Discontinuity(part.wanted.label.clone()));
                 }
             }
             _ => {
                 let Wanted {
-                    kind,
+                    label,
                     names,
                     rung: source,
                     ..
                 } = &part.wanted;
-                let track = Track::new(*kind, names.clone(), source, rung, READ_AHEAD);
+                let track = Track::new(label.clone(), names.clone(), source, rung, READ_AHEAD);
                 part.track = Some(track);
             }
         }
@@ -451,7 +451,8 @@ impl Player {
             let track = part.track.as_ref();
             let next = track.and_then(|track| track.queue().front());
             let hand_out = next.zip(self.anchor).map(|(next, anchor)| {
-                render_at(anchor, next.header.published_at()).saturating_sub(lead(part.wanted.kind))
+                render_at(anchor, next.header.published_at())
+                    .saturating_sub(lead(part.wanted.label.kind))
             });
             let dry = part
                 .last
@@ -470,7 +471,7 @@ impl Player {
             let Some(track) = &mut part.track else {
                 continue;
             };
-            let lead = lead(track.kind);
+            let lead = lead(track.label.kind);
             let is_due = |whole: &Whole| {
                 let at = render_at(anchor, whole.header.published_at());
                 at.saturating_sub(lead) <= now
@@ -480,7 +481,8 @@ impl Player {
                     break;
                 };
                 if whole.is_reset {
-                    self.outputs.push_back(Output::Discontinuity(track.kind));
+                    self.outputs
+                        .push_back(Output::Discontinuity(track.label.clone()));
                 }
                 let published_at = whole.header.published_at();
                 // Pictures presented before the requested time are decoded but not shown.
@@ -504,7 +506,7 @@ impl Player {
                     header: whole.header,
                 };
                 self.outputs.push_back(Output::Sample {
-                    kind: track.kind,
+                    label: track.label.clone(),
                     sample: Box::new(sample),
                     decode_only,
                     rung: track.names.prefix().clone(),

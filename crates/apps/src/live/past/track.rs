@@ -12,6 +12,7 @@ use namecast_stream::metadata::Latest;
 use namecast_stream::{Lead, Rung, RungNames, SampleClass, SampleHeader, SegmentId, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
+use super::super::watcher::Label;
 use super::plays_at;
 use crate::samples::{self, Limits, News, Sequence, Taken};
 
@@ -47,7 +48,7 @@ struct Place {
 /// One stream being played.
 #[derive(Debug)]
 pub(super) struct Track {
-    pub kind: StreamKind,
+    pub label: Label,
     pub names: RungNames,
     is_standalone: bool,
     /// Samples, and key samples, that are pulled ahead of the one delivered last.
@@ -68,7 +69,7 @@ pub(super) struct Track {
 impl Track {
     /// A track of `rung` that begins as `index` says, with `read_ahead` in hand.
     pub(super) fn new(
-        kind: StreamKind,
+        label: Label,
         names: RungNames,
         rung: &Rung,
         index: &RungIndex,
@@ -82,7 +83,7 @@ impl Track {
             false => samples.div_ceil(u64::from(rung.key_interval)) + 1,
         };
         let mut track = Self {
-            kind,
+            label,
             names,
             is_standalone,
             ahead: [keys, samples],
@@ -303,7 +304,7 @@ impl Track {
 
     /// When the first sample of sound that was captured at `from` or later is heard, by the clock of publication times, if it is here.
     pub(super) fn heard_from(&self, from: Timestamp) -> Option<Timestamp> {
-        let sound = (self.queue.iter()).filter(|_| self.kind == StreamKind::Audio);
+        let sound = (self.queue.iter()).filter(|_| self.label.kind == StreamKind::Audio);
         let mut headers = sound.map(|whole| &whole.header);
         let first = headers.find(|header| header.presented_at() >= from);
         first.map(plays_at)

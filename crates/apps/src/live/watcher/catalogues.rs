@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use core::time::Duration;
 
 use namecast_packet::{Data, Name};
+use namecast_stream::Catalogue;
 use namecast_stream::consumer::Shown;
 use namecast_stream::path::ClientId;
-use namecast_stream::{Catalogue, StreamKind};
 use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::{CatalogueFetcher, Progress};
@@ -99,20 +99,21 @@ const MAX_FRESH: Duration = Duration::from_secs(3_600);
 /// Runs of the publisher, each with a catalogue of its own.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sessions {
-    shown: VecDeque<(Name, StreamKind, Shown)>,
+    shown: VecDeque<(Name, String, Shown)>,
     /// When the publisher's clock was found set back, and by how much.
     set_back: Option<(Instant, Duration)>,
 }
 
 impl Sessions {
     /// Records that playback leaves the run of `catalogue`.
-    pub(super) fn leave(&mut self, catalogue: &Name, stream: StreamKind, shown: Shown) {
+    pub(super) fn leave(&mut self, catalogue: &Name, stream: &str, shown: Shown) {
         self.shown
-            .retain(|(name, kind, _)| (name, *kind) != (catalogue, stream));
+            .retain(|(name, of, _)| (name, of.as_str()) != (catalogue, stream));
         if self.shown.len() == MAX_REMEMBERED {
             self.shown.pop_front();
         }
-        self.shown.push_back((catalogue.detached(), stream, shown));
+        self.shown
+            .push_back((catalogue.detached(), stream.to_owned(), shown));
     }
 
     /// Returns the frame of `stream` that was shown last before the run of `catalogue`.
@@ -120,9 +121,9 @@ impl Sessions {
         &self,
         now: Instant,
         catalogue: &Name,
-        stream: StreamKind,
+        stream: &str,
     ) -> Option<Shown> {
-        let of_stream = self.shown.iter().filter(|(_, kind, _)| *kind == stream);
+        let of_stream = self.shown.iter().filter(|(_, of, _)| of == stream);
         let known = of_stream.clone().find(|(name, ..)| name == catalogue);
         let known = known.map(|(_, _, shown)| *shown);
         // Times mean something only by the same clock, and positions within one run.
@@ -249,19 +250,19 @@ mod sessions_tests {
     #[test]
     fn a_run_that_comes_back_is_known_by_position_and_others_by_time() {
         let mut sessions = Sessions::default();
-        sessions.leave(&name(1), StreamKind::Video, shown(5));
-        sessions.leave(&name(1), StreamKind::Video, shown(7));
+        sessions.leave(&name(1), "video", shown(5));
+        sessions.leave(&name(1), "video", shown(7));
         let before =
             |sessions: &Sessions, version, kind| sessions.shown_before(at(0), &name(version), kind);
-        assert_eq!(before(&sessions, 1, StreamKind::Video), Some(shown(7)));
+        assert_eq!(before(&sessions, 1, "video"), Some(shown(7)));
         let by_time = Shown {
             position: None,
             presented_at: WALL,
         };
-        assert_eq!(before(&sessions, 1, StreamKind::Audio), None);
-        assert_eq!(before(&sessions, 2, StreamKind::Video), Some(by_time));
+        assert_eq!(before(&sessions, 1, "audio"), None);
+        assert_eq!(before(&sessions, 2, "video"), Some(by_time));
         for version in 10..50 {
-            sessions.leave(&name(version), StreamKind::Video, shown(1));
+            sessions.leave(&name(version), "video", shown(1));
         }
         assert_eq!(sessions.shown.len(), MAX_REMEMBERED);
     }
@@ -276,8 +277,8 @@ mod sessions_tests {
         let answer = Timestamp::from_micros(WALL.as_micros() - 2_000_000);
         sessions.on_clock(at(2_000), heard, answer);
         assert_eq!(sessions.fresh_until(at(2_500)), Some(at(5_500)));
-        sessions.leave(&name(1), StreamKind::Video, shown(9));
-        let before = sessions.shown_before(at(2_500), &name(3), StreamKind::Video);
+        sessions.leave(&name(1), "video", shown(9));
+        let before = sessions.shown_before(at(2_500), &name(3), "video");
         assert_eq!(before, None);
         assert_eq!(sessions.fresh_until(at(7_001)), None);
     }

@@ -6,7 +6,7 @@ use namecast_packet::Name;
 use namecast_stream::consumer::AdaptiveTarget;
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::{Control, Weight};
-use namecast_stream::{Profile, StreamKind, consumer};
+use namecast_stream::{Catalogue, Profile, StreamInfo, StreamKind, consumer};
 use namecast_units::{Instant, Timestamp};
 
 use crate::discovery::Trust;
@@ -17,13 +17,14 @@ use crate::trust::ExchangeSecret;
 pub struct WatcherConfig {
     /// The name that was published, such as `/demo`.
     pub root: Name,
-    /// Names of streams that go before others of their kind; of each kind the catalogue's first is pulled otherwise.
+    /// Names of streams that go before others of their kind; of each kind the catalogue's first is pulled otherwise. All data
+    /// streams that are named are pulled.
     pub streams: Vec<String>,
     /// Whether to pull the first video stream of the catalogue.
     pub video: bool,
     /// Whether to pull the first audio stream of the catalogue.
     pub audio: bool,
-    /// Whether to pull the first data stream of the catalogue.
+    /// Whether to pull data streams of the catalogue.
     pub data: bool,
     /// Which bitrate of the video.
     pub rung: RungChoice,
@@ -106,14 +107,34 @@ impl WatcherConfig {
         self.consumer.max_attempts = RECORDED_ATTEMPTS;
     }
 
-    /// Kinds of streams to pull, the one that others follow first, and which bitrate of each.
-    pub(super) fn wanted(&self) -> impl Iterator<Item = (StreamKind, RungChoice)> + use<> {
-        let video = self.video.then(|| (StreamKind::Video, self.rung.clone()));
-        let audio = self
-            .audio
-            .then_some((StreamKind::Audio, RungChoice::Highest));
-        let data = self.data.then_some((StreamKind::Data, RungChoice::Highest));
-        video.into_iter().chain(audio).chain(data)
+    /// Returns the kinds of streams to pull, the one that others follow first.
+    pub(super) fn kinds(&self) -> impl Iterator<Item = StreamKind> + use<> {
+        let video = self.video.then_some(StreamKind::Video);
+        let audio = self.audio.then_some(StreamKind::Audio);
+        let data = self.data.then_some(StreamKind::Data);
+        [video, audio, data].into_iter().flatten()
+    }
+
+    /// Returns the streams of `catalogue`, which lists [`streams`](Self::streams) first, to pull.
+    pub(super) fn wanted<'a>(
+        &'a self,
+        catalogue: &'a Catalogue,
+    ) -> impl Iterator<Item = &'a StreamInfo> {
+        self.kinds().flat_map(move |kind| {
+            let of_kind = catalogue.streams.iter().filter(move |it| it.kind == kind);
+            of_kind.enumerate().filter_map(move |(place, stream)| {
+                let is_named = kind == StreamKind::Data && self.streams.contains(&stream.name);
+                (place == 0 || is_named).then_some(stream)
+            })
+        })
+    }
+
+    /// Returns the bitrate of streams of `kind`.
+    pub(super) fn choice(&self, kind: StreamKind) -> RungChoice {
+        match kind {
+            StreamKind::Video => self.rung.clone(),
+            _ => RungChoice::Highest,
+        }
     }
 
     /// Our wall clock now.

@@ -17,7 +17,7 @@ use namecast_units::{Instant, Timestamp};
 
 use super::Watch;
 use super::output::{Event, RejoinReason, Watched};
-use super::stream::{self, LinedUp};
+use super::stream::{self, LinedUp, Pulled};
 use crate::discovery::{
     Judge, Probes, Progress, Trust, Verdict, certificate_of, metadata, recorded_verifier, verifier,
 };
@@ -345,8 +345,8 @@ impl Watch {
         self.requests
             .push_back(Request::GiveUp(self.clients.tokens()));
         if let Some(left) = self.catalogues.name() {
-            for (kind, shown) in before.iter().filter_map(|old| Some((old.kind, old.shown?))) {
-                self.sessions.leave(left, kind, shown);
+            for (stream, shown) in before.iter().filter_map(Pulled::left) {
+                self.sessions.leave(left, stream, shown);
             }
         }
         self.resting.extend(before);
@@ -362,27 +362,28 @@ impl Watch {
 
     /// Pulls the wanted streams of `catalogue` that are not pulled. Returns the kinds that it does not list.
     fn pull_wanted(&mut self, now: Instant, name: &Name, catalogue: &Catalogue) -> Vec<StreamKind> {
-        let mut missing = Vec::new();
-        for (kind, choice) in self.config.wanted() {
-            if self.streams.get(kind).is_some() {
+        let mut missing: Vec<_> = self.config.kinds().collect();
+        let wanted = self.config.wanted(catalogue);
+        let wanted = wanted.filter_map(|info| {
+            let choice = self.config.choice(info.kind);
+            Some((info, stream::choose(info, &choice)?))
+        });
+        let wanted: Vec<_> = wanted.collect();
+        for (info, rung) in wanted {
+            let kind = info.kind;
+            missing.retain(|it| *it != kind);
+            if self.streams.iter().any(|pulled| pulled.is_of(info)) {
                 continue;
             }
-            let info = catalogue.streams.iter().find(|stream| stream.kind == kind);
-            let Some((info, rung)) =
-                info.and_then(|info| Some((info, stream::choose(info, &choice)?)))
-            else {
-                missing.push(kind);
-                continue;
-            };
             let client = self.clients.draw();
             let mut pulled = self.factory(now, client).pull(now, info, rung);
             let began_at = Timestamp::from_micros(catalogue.version);
             let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
             pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
-            if let Some(at) = self.resting.iter().position(|old| old.kind == kind) {
+            if let Some(at) = self.resting.iter().position(|old| old.is_of(info)) {
                 pulled.inherit(self.resting.swap_remove(at));
             }
-            let shown = self.sessions.shown_before(now, name, kind);
+            let shown = self.sessions.shown_before(now, name, &info.name);
             pulled.begin_after(shown, self.sessions.fresh_until(now));
             if pulled.had_frame {
                 self.outbox.push(Watched::gap(kind));
@@ -400,12 +401,12 @@ impl Watch {
         }
         (self.config.video, self.config.audio) = (video, audio);
         self.travel.seek_again(now);
-        let wanted: Vec<_> = self.config.wanted().map(|(kind, _)| kind).collect();
+        let wanted: Vec<_> = self.config.kinds().collect();
         let ended = self.streams.end_if(|kind| !wanted.contains(&kind));
         let known = self.catalogues.name().cloned();
         if let Some((name, catalogue)) = known.zip(self.catalogues.current().cloned()) {
-            for (kind, shown) in ended.iter().filter_map(|old| Some((old.kind, old.shown?))) {
-                self.sessions.leave(&name, kind, shown);
+            for (stream, shown) in ended.iter().filter_map(Pulled::left) {
+                self.sessions.leave(&name, stream, shown);
             }
             self.resting.extend(ended);
             self.pull_wanted(now, &name, &catalogue);
@@ -422,7 +423,7 @@ impl Watch {
         let mut events = Vec::new();
         let mut resets = Vec::new();
         for pulled in self.streams.iter_mut() {
-            let kind = pulled.kind;
+            let kind = pulled.kind();
             let reason = match pulled.line_up(now, &metadata.latest, starved) {
                 Some(LinedUp::Started(key_sequence)) => {
                     events.push(Event::StartingAt {

@@ -26,6 +26,7 @@ use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
 pub use config::{RungChoice, WatcherConfig};
+pub(in crate::live) use output::Label;
 pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
 pub use owner::{ObjectId, WatchId, Watcher, Watchers, WatchersConfig};
 pub use seek::Seek;
@@ -59,7 +60,7 @@ pub struct Watch {
     authority: Authority<Heard>,
     catalogues: Catalogues,
     streams: Streams,
-    /// Streams of the catalogue that are not wanted at the moment, one of a kind.
+    /// Streams of the catalogue that are not wanted at the moment.
     resting: Vec<stream::Pulled>,
     /// Numbers of what requests anything for it.
     clients: Clients,
@@ -465,13 +466,13 @@ impl Watch {
 
     fn drain(&mut self, now: Instant) {
         for at in 0..self.streams.len() {
-            let stream = self.streams.at(at).kind;
+            let label = self.streams.at(at).label.clone();
             while let Some((client, output)) = self.streams.at(at).poll_output() {
                 match output {
-                    consumer::Output::Discontinuity => self.take(now, Held::Gap(stream)),
+                    consumer::Output::Discontinuity => self.take(now, Held::Gap(label.clone())),
                     consumer::Output::Sample(sample) => {
                         let origin = self.streams.at(at).origin(client);
-                        self.take(now, Held::sample(stream, (sample, false), origin));
+                        self.take(now, Held::sample(label.clone(), (sample, false), origin));
                     }
                     consumer::Output::Request(Request::RoundTrip(..))
                         if !self.streams.counts_round_trips(client) => {}
@@ -498,7 +499,7 @@ impl Watch {
         let way = Duration::from_micros(u64::try_from(way).unwrap_or(0));
         let pulled = self.streams.at(at);
         let stages = Frames::stages(&sample, way, pulled.reorder_delay());
-        let stream = pulled.kind;
+        let Label { kind: stream, name } = pulled.label.clone();
         let is_first = !core::mem::replace(&mut pulled.had_frame, true);
         // What was shown at another rung is only decoded.
         let is_again = pulled.decoding.is_again(&sample.header);
@@ -516,6 +517,7 @@ impl Watch {
         }
         self.outbox.push(Watched::Frame(Frame {
             stream,
+            name,
             rung,
             position: sample.header.position,
             key: sample.key,

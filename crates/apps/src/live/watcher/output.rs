@@ -6,6 +6,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use core::fmt;
 use core::time::Duration;
@@ -52,11 +53,30 @@ impl Watched {
     }
 }
 
+/// One stream of a catalogue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::live) struct Label {
+    pub kind: StreamKind,
+    pub name: Arc<str>,
+}
+
+impl Label {
+    /// The label of `info`.
+    pub(in crate::live) fn of(info: &StreamInfo) -> Self {
+        Self {
+            kind: info.kind,
+            name: info.name.as_str().into(),
+        }
+    }
+}
+
 /// One complete sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Video or audio.
     pub stream: StreamKind,
+    /// Name of the stream in the catalogue.
+    pub name: Arc<str>,
     /// Name of the rung it was pulled from.
     pub rung: String,
     /// Decoding order; the same key frame of a closed group has the same position in every rung.

@@ -17,12 +17,12 @@ use bytes::Bytes;
 use namecast_packet::{Component, Data, Interest, Name};
 use namecast_stream::consumer::{Sample, SharedVerifier};
 use namecast_stream::path::{ClientId, Object, Request, Retry, Token};
-use namecast_stream::{SampleClass, Seal, StreamKind};
+use namecast_stream::{SampleClass, Seal};
 use namecast_units::Instant;
 
 use super::super::stats::SealedStats;
 use super::Watch;
-use super::output::{Event, Watched};
+use super::output::{Event, Label, Watched};
 use crate::sealed::{Opener, OpenerConfig, Unopened, box_name, decode_entries};
 use crate::trust::ExchangeSecret;
 
@@ -56,32 +56,32 @@ pub(super) struct Origin {
 #[derive(Debug)]
 pub(super) enum Held {
     Sample {
-        kind: StreamKind,
+        label: Label,
         sample: Box<Sample>,
         decode_only: bool,
         origin: Origin,
     },
-    Gap(StreamKind),
+    Gap(Label),
 }
 
 impl Held {
     /// A sample, and whether it is only decoded.
     pub(super) fn sample(
-        kind: StreamKind,
+        label: Label,
         (sample, decode_only): (Sample, bool),
         origin: Origin,
     ) -> Self {
         Self::Sample {
-            kind,
+            label,
             sample: Box::new(sample),
             decode_only,
             origin,
         }
     }
 
-    const fn kind(&self) -> StreamKind {
+    const fn label(&self) -> &Label {
         match self {
-            Self::Sample { kind, .. } | Self::Gap(kind) => *kind,
+            Self::Sample { label, .. } | Self::Gap(label) => label,
         }
     }
 }
@@ -116,7 +116,7 @@ pub(super) struct Unsealing {
     /// Start and generation of the sample opened last.
     followed: Option<([u8; 4], u64)>,
     /// Streams that go on with a key sample, as samples before it were not opened.
-    needs_key: Vec<StreamKind>,
+    needs_key: Vec<Label>,
     /// Why samples are not opened, as reported last.
     reported: Option<Unopened>,
     requests: VecDeque<Request>,
@@ -170,8 +170,8 @@ impl Unsealing {
         missing || (self.ahead.is_some() && token == self.ahead_token())
     }
 
-    fn is_holding(&self, kind: StreamKind) -> bool {
-        self.held.iter().any(|held| held.kind() == kind)
+    fn is_holding(&self, label: &Label) -> bool {
+        self.held.iter().any(|held| held.label() == label)
     }
 
     fn request(&mut self, token: Token, fetching: Fetching, delegation: Option<Name>) {
@@ -231,7 +231,7 @@ impl Unsealing {
         if self.held.len() >= MAX_HELD {
             let oldest = self.held.pop_front();
             self.stats.box_missing += 1;
-            self.need_key(oldest.map(|it| it.kind()));
+            self.need_key(oldest.as_ref().map(Held::label));
         }
         match is_first {
             true => self.held.push_front(held),
@@ -239,21 +239,21 @@ impl Unsealing {
         }
     }
 
-    fn need_key(&mut self, kind: Option<StreamKind>) {
-        if let Some(kind) = kind.filter(|kind| !self.needs_key.contains(kind)) {
-            self.needs_key.push(kind);
+    fn need_key(&mut self, label: Option<&Label>) {
+        if let Some(label) = label.filter(|label| !self.needs_key.contains(label)) {
+            self.needs_key.push(label.clone());
         }
     }
 
     /// Counts a sample that is not opened. Returns the event, if it was not reported before.
-    fn fail(&mut self, kind: StreamKind, why: Unopened) -> Option<Event> {
+    fn fail(&mut self, label: &Label, why: Unopened) -> Option<Event> {
         match why {
             Unopened::MissingBox(_) => self.stats.box_missing += 1,
             Unopened::NotAReader => self.stats.not_a_reader += 1,
             Unopened::BeforeJoining => self.stats.before_joining += 1,
             Unopened::Damaged => self.stats.damaged += 1,
         }
-        self.need_key(Some(kind));
+        self.need_key(Some(label));
         if self.reported.as_ref() == Some(&why) {
             return None;
         }
@@ -262,7 +262,7 @@ impl Unsealing {
     }
 
     /// Opens a sample.
-    fn open(&mut self, kind: StreamKind, of: (&Sample, &Seal), origin: &Origin) -> Opened {
+    fn open(&mut self, label: &Label, of: (&Sample, &Seal), origin: &Origin) -> Opened {
         let (sample, seal) = of;
         let class = match sample.key {
             true => SampleClass::Key,
@@ -276,12 +276,12 @@ impl Unsealing {
                 self.fetch_missing(seal, origin.delegation.clone());
                 return Opened::Missing;
             }
-            Err(why) => return Opened::Not(self.fail(kind, why)),
+            Err(why) => return Opened::Not(self.fail(label, why)),
         };
         if !origin.is_past {
             self.follow(seal);
         }
-        if !sample.key && self.needs_key.contains(&kind) {
+        if !sample.key && self.needs_key.contains(label) {
             // The samples that it needs were not opened.
             self.stats.undecodable += 1;
             return Opened::Not(None);
@@ -294,9 +294,9 @@ impl Unsealing {
     }
 
     /// Returns whether a stream begins again, with a key sample, behind samples that were not opened.
-    fn begins_again(&mut self, kind: StreamKind) -> bool {
+    fn begins_again(&mut self, label: &Label) -> bool {
         let count = self.needs_key.len();
-        self.needs_key.retain(|it| *it != kind);
+        self.needs_key.retain(|it| it != label);
         self.needs_key.len() < count
     }
 
@@ -315,8 +315,8 @@ impl Unsealing {
         let why = Unopened::MissingBox(box_name(&self.root, &seal));
         let mut event = None;
         for held in core::mem::take(&mut self.held) {
-            if let Held::Sample { kind, .. } = held {
-                event = event.or(self.fail(kind, why.clone()));
+            if let Held::Sample { label, .. } = held {
+                event = event.or(self.fail(&label, why.clone()));
             }
         }
         (true, event)
@@ -359,7 +359,7 @@ impl Unsealing {
 impl Watch {
     /// Takes what is next in decoding order. A sample that is sealed is opened, or held until its key box is here.
     pub(super) fn take(&mut self, now: Instant, held: Held) {
-        let held = match self.unsealing.is_holding(held.kind()) {
+        let held = match self.unsealing.is_holding(held.label()) {
             true => Some(held),
             false => self.open(now, held),
         };
@@ -372,30 +372,30 @@ impl Watch {
     /// Opens and delivers. Returns a sample whose key box is missing.
     fn open(&mut self, now: Instant, held: Held) -> Option<Held> {
         let Held::Sample {
-            kind,
+            label,
             mut sample,
             decode_only,
             origin,
         } = held
         else {
-            self.outbox.push(Watched::gap(held.kind()));
+            self.outbox.push(Watched::gap(held.label().kind));
             return None;
         };
-        let at = self.streams.place(kind)?;
+        let at = self.streams.iter().position(|it| it.label == label)?;
         if let Some(seal) = sample.header.seal {
-            match self.unsealing.open(kind, (&sample, &seal), &origin) {
+            match self.unsealing.open(&label, (&sample, &seal), &origin) {
                 Opened::Payload { payload, is_first } => {
                     if is_first {
                         self.outbox.event(Event::Opened);
                     }
-                    if self.unsealing.begins_again(kind) && self.streams.at(at).had_frame {
-                        self.outbox.push(Watched::gap(kind));
+                    if self.unsealing.begins_again(&label) && self.streams.at(at).had_frame {
+                        self.outbox.push(Watched::gap(label.kind));
                     }
                     sample.payload = payload;
                 }
                 Opened::Missing => {
                     return Some(Held::Sample {
-                        kind,
+                        label,
                         sample,
                         decode_only,
                         origin,

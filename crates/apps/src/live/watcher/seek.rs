@@ -14,7 +14,7 @@ use namecast_units::{Instant, Timestamp};
 
 use super::super::past::{self, Player, Wanted};
 use super::Watch;
-use super::output::{Event, Outbox, Watched};
+use super::output::{Event, Label, Outbox, Watched};
 use super::sealed::{Held, Origin};
 use super::stream;
 use super::streams::Streams;
@@ -298,12 +298,11 @@ impl Watch {
             return Vec::new();
         };
         let clients = &mut self.clients;
-        let streams = self.config.wanted().filter_map(|(kind, choice)| {
-            let info = catalogue.streams.iter().find(|s| s.kind == kind)?;
-            let rung = stream::choose_recorded(info, &choice)?;
+        let streams = self.config.wanted(catalogue).filter_map(|info| {
+            let rung = stream::choose_recorded(info, &self.config.choice(info.kind))?;
             Some(Wanted {
                 client: clients.draw(),
-                kind,
+                label: Label::of(info),
                 stream: stream_name(&self.names, &info.name),
                 names: self.names.rung(&info.name, &rung.name),
                 rung: rung.clone(),
@@ -316,9 +315,8 @@ impl Watch {
     fn rest(&mut self, now: Instant) {
         for pulled in self.streams.end() {
             let client = self.clients.draw();
-            let choice = self.config.wanted().find(|(kind, _)| *kind == pulled.kind);
-            let rung = choice.and_then(|(_, choice)| stream::choose(&pulled.info, &choice));
-            let Some(rung) = rung else {
+            let choice = self.config.choice(pulled.kind());
+            let Some(rung) = stream::choose(&pulled.info, &choice) else {
                 continue;
             };
             let mut resting = self.factory(now, client).pull(now, &pulled.info, rung);
@@ -421,7 +419,7 @@ impl Watch {
     fn on_past_output(&mut self, now: Instant, output: past::Output, delegation: Option<&Name>) {
         match output {
             past::Output::Sample {
-                kind,
+                label,
                 sample,
                 decode_only,
                 rung,
@@ -431,7 +429,7 @@ impl Watch {
                     is_past: true,
                     delegation: delegation.cloned(),
                 };
-                self.take(now, Held::sample(kind, (*sample, decode_only), origin));
+                self.take(now, Held::sample(label, (*sample, decode_only), origin));
             }
             past::Output::Discontinuity(stream) => self.take(now, Held::Gap(stream)),
             past::Output::Playing(_) | past::Output::Nothing(_) => {}
@@ -445,10 +443,9 @@ impl Watch {
             return;
         }
         self.travel.kept.next_at = Some(now + SINCE_INTERVAL);
-        let video = self.config.wanted().find_map(|(kind, _)| {
-            let catalogue = self.catalogues.current()?;
-            let is_video = kind == StreamKind::Video || !self.config.video;
-            let stream = catalogue.streams.iter().find(|s| s.kind == kind)?;
+        let video = self.catalogues.current().and_then(|catalogue| {
+            let stream = self.config.wanted(catalogue).next()?;
+            let is_video = stream.kind == StreamKind::Video || !self.config.video;
             is_video.then(|| stream_name(&self.names, &stream.name))
         });
         let Some(stream) = video else {
@@ -478,7 +475,7 @@ fn stream_name(names: &StreamNames, stream: &str) -> Name {
 fn jump(streams: &Streams, outbox: &mut Outbox) {
     for shown in streams.iter().filter(|pulled| pulled.had_frame) {
         outbox.push(Watched::Discontinuity {
-            stream: shown.kind,
+            stream: shown.kind(),
             is_jump: true,
         });
     }

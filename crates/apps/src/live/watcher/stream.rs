@@ -14,14 +14,14 @@ use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
 use super::events::Events;
-use super::output::Decoding;
+use super::output::{Decoding, Label};
 use super::rungs::{AutoRung, Decision, Probing, first_rung, wire_rate};
 use super::sealed::Origin;
 
 /// One stream being pulled.
 #[derive(Debug)]
 pub(super) struct Pulled {
-    pub kind: StreamKind,
+    pub label: Label,
     pub info: StreamInfo,
     /// Of a data stream and of sound: its first sample. It is requested before it exists, as it may be the one that matters, and as
     /// the next metadata may come a second after it.
@@ -142,7 +142,7 @@ impl ConsumerFactory<'_> {
             )
         });
         Pulled {
-            kind: info.kind,
+            label: Label::of(info),
             info: info.clone(),
             first: None,
             rung: rung.name.clone(),
@@ -185,6 +185,22 @@ impl ConsumerFactory<'_> {
 }
 
 impl Pulled {
+    /// Returns its kind.
+    pub(super) const fn kind(&self) -> StreamKind {
+        self.label.kind
+    }
+
+    /// Returns whether it pulls `info`, or what an earlier publisher had in its place.
+    pub(super) fn is_of(&self, info: &StreamInfo) -> bool {
+        let is_named = self.info.name == info.name || info.kind != StreamKind::Data;
+        self.kind() == info.kind && is_named
+    }
+
+    /// Returns the name, and the frame delivered last.
+    pub(super) fn left(&self) -> Option<(&str, Shown)> {
+        Some((&self.info.name, self.shown?))
+    }
+
     /// The consumers, the one that is shown first.
     pub(super) fn consumers(&mut self) -> impl Iterator<Item = &mut Consumer> {
         let upcoming = self.upcoming.as_mut().map(|it| &mut it.consumer);
@@ -297,7 +313,7 @@ impl Pulled {
     /// The first sample of sound, if the publisher began so lately that all of it is pulled: pictures begin with their first key frame,
     /// which is as old.
     fn begun_lately(&self, latest: &Latest) -> Option<u64> {
-        let first = self.first.filter(|_| self.kind == StreamKind::Audio)?;
+        let first = self.first.filter(|_| self.kind() == StreamKind::Audio)?;
         let published = latest.key_sequence?.checked_sub(first)?;
         let period = self.consumer.source().rate.period();
         let is_late = period.as_nanos() * u128::from(published) > BEGUN_LATELY.as_nanos();

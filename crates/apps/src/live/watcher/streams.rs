@@ -52,17 +52,17 @@ impl Streams {
 
     /// Returns the stream of `kind`.
     pub(super) fn get(&self, kind: StreamKind) -> Option<&Pulled> {
-        self.pulled.iter().find(|pulled| pulled.kind == kind)
+        self.pulled.iter().find(|pulled| pulled.kind() == kind)
     }
 
     /// Returns the stream of `kind`, to be changed.
     pub(super) fn get_mut(&mut self, kind: StreamKind) -> Option<&mut Pulled> {
-        self.pulled.iter_mut().find(|pulled| pulled.kind == kind)
+        self.pulled.iter_mut().find(|pulled| pulled.kind() == kind)
     }
 
     /// Returns the place of the stream of `kind`.
     pub(super) fn place(&self, kind: StreamKind) -> Option<usize> {
-        self.pulled.iter().position(|pulled| pulled.kind == kind)
+        self.pulled.iter().position(|pulled| pulled.kind() == kind)
     }
 
     /// Returns the stream at `place`.
@@ -82,7 +82,7 @@ impl Streams {
 
     /// Adds a stream; video goes before the others, which follow it.
     pub(super) fn push(&mut self, pulled: Pulled) {
-        let place = if pulled.kind == StreamKind::Video {
+        let place = if pulled.kind() == StreamKind::Video {
             0
         } else {
             self.pulled.len()
@@ -98,7 +98,7 @@ impl Streams {
     /// Stops pulling the streams whose kind `ends`. Returns them.
     pub(super) fn end_if(&mut self, ends: impl Fn(StreamKind) -> bool) -> Vec<Pulled> {
         let all = core::mem::take(&mut self.pulled);
-        let (ended, kept): (Vec<_>, _) = all.into_iter().partition(|it| ends(it.kind));
+        let (ended, kept): (Vec<_>, _) = all.into_iter().partition(|it| ends(it.kind()));
         self.pulled = kept;
         let clients = ended.iter().flat_map(Pulled::clients);
         let tokens = clients.map(ClientId::tokens);
@@ -182,7 +182,7 @@ impl Streams {
         self.adapt_target(now, config);
         let playout = self.playout(now, config);
         for pulled in &mut self.pulled {
-            let lead = config.lead(pulled.kind);
+            let lead = config.lead(pulled.kind());
             for consumer in pulled.consumers() {
                 consumer.set_playout(now, playout, lead);
             }

@@ -50,7 +50,7 @@ pub struct Watch {
     /// publisher's, such as 1M. Without: highest for what is written, else auto.
     #[arg(long)]
     pub rung: Option<String>,
-    /// Stream to watch where there are several of a kind: video-2, audio-2, or a data stream, whose samples are printed as lines.
+    /// Stream to watch where there are several of a kind: video-2, audio-2, or data streams, whose samples are printed as lines.
     /// Without: the first of each kind. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub stream: Vec<String>,

@@ -3,7 +3,7 @@
 use core::str::FromStr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use namecast_command::number;
 use namecast_media::ingest::Limits;
 use namecast_media::ingest::codec::{VideoCodec, made_by};
@@ -14,6 +14,18 @@ use namecast_stream::catalogue::{MAX_TITLE, is_title};
 use namecast_units::Bitrate;
 
 use crate::tls::TlsFiles;
+
+/// How samples of a data stream are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Reading {
+    /// In order, late ones left out.
+    #[default]
+    Complete,
+    /// Each once and in order, however late: events, which have no rhythm.
+    Events,
+    /// Each as soon as it is there, unless a later one was: positions and other states.
+    Newest,
+}
 
 /// What to publish, and how.
 #[derive(Clone, Debug, Args)]
@@ -28,9 +40,9 @@ pub struct Media {
     /// repeated.
     #[arg(long, value_name = "NAME=FILE|-")]
     pub data: Vec<DataInput>,
-    /// Lines of --data are events without a rhythm: each reaches every reader once and in order, however late.
-    #[arg(long, requires = "data")]
-    pub events: bool,
+    /// How lines of --data are read.
+    #[arg(long, requires = "data", value_enum, default_value_t)]
+    pub reading: Reading,
     /// Title of the stream for people, which players show beside the name: up to 200 octets.
     #[arg(long, value_name = "TEXT", value_parser = parse_title)]
     pub title: Option<String>,

@@ -78,6 +78,13 @@ impl Publish {
         self.stream(StreamInfo::events(name, events_per_second, octets))
     }
 
+    /// Adds a stream of states, such as positions: whoever watches gets each as soon as it is there, unless a later one was. There are
+    /// `samples_per_second`, of about `octets` each.
+    #[must_use]
+    pub fn newest(self, name: &str, samples_per_second: u32, octets: u32) -> Self {
+        self.stream(StreamInfo::newest(name, samples_per_second, octets))
+    }
+
     /// Adds a video that your encoder gives in `rungs`, with a key frame each `key_interval` frames. `codec` is the codec as
     /// WebCodecs names it, such as `avc1.42E01F` or `vp8`.
     #[must_use]

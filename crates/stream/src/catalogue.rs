@@ -81,6 +81,8 @@ pub struct StreamInfo {
 pub enum Reading {
     /// Each once and in order, however late. They have no rhythm.
     Events,
+    /// As soon as it is complete, unless a later one was delivered: none waits for one before it.
+    Newest,
     /// In order, within the playout target: those that are later are left out. Another word that this version does not know is read so.
     #[default]
     #[serde(other)]
@@ -321,6 +323,15 @@ impl StreamInfo {
     pub fn events(name: &str, samples_per_second: u32, octets: u32) -> Self {
         Self {
             reading: Reading::Events,
+            ..Self::data(name, samples_per_second, octets)
+        }
+    }
+
+    /// Describes a stream of states, such as positions, `samples_per_second` of them: readers get each as soon as it is complete, unless
+    /// they have a later one.
+    pub fn newest(name: &str, samples_per_second: u32, octets: u32) -> Self {
+        Self {
+            reading: Reading::Newest,
             ..Self::data(name, samples_per_second, octets)
         }
     }

@@ -19,7 +19,7 @@ use namecast_media::streams::{self, Cutting};
 use namecast_stream::{SampleRate, StreamInfo};
 use tokio::sync::mpsc;
 
-use crate::arguments::{DataInput, Encoding, Media};
+use crate::arguments::{DataInput, Encoding, Media, Reading};
 
 /// Longest line that is one sample, in octets; what is longer is cut.
 const MAX_LINE: u64 = 65_536;
@@ -119,7 +119,7 @@ impl Sources {
             sources.add(label, ingest, cutting);
         }
         for data in &media.data {
-            sources.add_data(data, media.events)?;
+            sources.add_data(data, media.reading)?;
         }
         Ok(sources)
     }
@@ -149,7 +149,7 @@ impl Sources {
         });
     }
 
-    fn add_data(&mut self, data: &DataInput, are_events: bool) -> anyhow::Result<()> {
+    fn add_data(&mut self, data: &DataInput, reading: Reading) -> anyhow::Result<()> {
         let (sender, lines) = mpsc::channel(QUEUED_LINES);
         let file: Box<dyn Read + Send> = match &data.path {
             Some(path) => Box::new(File::open(path).with_context(|| {
@@ -158,10 +158,12 @@ impl Sources {
             None => Box::new(io::stdin()),
         };
         thread::spawn(move || read_lines(file, &sender));
-        self.streams.push(match are_events {
-            true => StreamInfo::events(&data.name, LINES.0, LINES.1),
-            false => StreamInfo::data(&data.name, LINES.0, LINES.1),
-        });
+        let describe = match reading {
+            Reading::Complete => StreamInfo::data,
+            Reading::Events => StreamInfo::events,
+            Reading::Newest => StreamInfo::newest,
+        };
+        self.streams.push(describe(&data.name, LINES.0, LINES.1));
         self.data.push(DataSource {
             name: data.name.clone(),
             lines: Some(lines),

@@ -44,6 +44,7 @@ pub(super) fn source() -> Source {
         parity_percent: 20,
         inter_frame: None,
         reorder_delay: Duration::ZERO,
+        is_newest: false,
     }
 }
 

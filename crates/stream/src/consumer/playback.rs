@@ -52,6 +52,7 @@ pub(super) enum Step {
 pub(super) struct Playback {
     order: Order,
     is_standalone: bool,
+    is_newest: bool,
     period: Duration,
     /// How long after its time a sample is still waited for.
     tolerance: Duration,
@@ -79,6 +80,7 @@ impl Playback {
         Self {
             order: Order::new(is_standalone, 0),
             is_standalone,
+            is_newest: source.is_newest,
             period: source.rate.period(),
             tolerance: config.tolerance(is_standalone),
             max_jump: config.max_jump,
@@ -175,7 +177,7 @@ impl Playback {
             return Some(Step::PassGroup(key.1));
         }
         let at = buffer.timeline.leaves_at(now, header.published_at());
-        let is_due = at <= now || buffer.is_of_another_clock(now, at);
+        let is_due = self.is_newest || at <= now || buffer.is_of_another_clock(now, at);
         (is_due && !self.is_beyond(header)).then_some(Step::Deliver(key))
     }
 
@@ -268,7 +270,7 @@ impl Playback {
             || self
                 .waits_until(now, buffer)
                 .is_some_and(|until| now < until);
-        (!waits).then_some(Step::Skip(sequence))
+        (self.is_newest || !waits).then_some(Step::Skip(sequence))
     }
 
     /// Returns the key sample to go on with instead of waiting, and when it leaves.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use namecast_packet::{Data, Verifier};
 use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 
-use crate::catalogue::{Rung, SampleRate, StreamInfo, StreamKind};
+use crate::catalogue::{Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
 use crate::names::{RungNames, StreamNames};
@@ -40,6 +40,8 @@ pub struct Source {
     pub inter_frame: Option<InterFrameFec>,
     /// Largest composition offset.
     pub reorder_delay: Duration,
+    /// A sample that is not complete holds up none after it.
+    pub is_newest: bool,
 }
 
 /// How much larger than the average sample key samples are taken to be before one was seen.
@@ -58,6 +60,7 @@ impl Source {
             parity_percent: stream.parity_percent,
             inter_frame: rung.inter_frame,
             reorder_delay: rung.reorder_delay(),
+            is_newest: stream.reading == Reading::Newest && rung.key_interval <= 1,
         }
     }
 

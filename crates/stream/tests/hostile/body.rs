@@ -106,6 +106,7 @@ impl Scene {
             parity_percent: 60,
             inter_frame: Some(INTER_FRAME),
             reorder_delay: Duration::ZERO,
+            is_newest: false,
         };
         // Small tables, so that a short script fills them.
         let config = Config {

@@ -24,7 +24,7 @@ use super::super::publishing::{Figures, Happened, Manner, Publishing};
 use super::Told;
 use super::described::Described;
 use super::outlet::Place;
-use crate::arguments::{Encoding, Keys, Media};
+use crate::arguments::{Encoding, Keys, Media, Reading};
 use crate::push::{Admitted, FIRST_FRAME, Gate, GateCounters, Pushed, Seen};
 
 /// A pusher that sends nothing for so long is gone.
@@ -165,7 +165,7 @@ impl Publication {
         Media {
             input: vec![Input::Pipe(pipe)],
             data: Vec::new(),
-            events: false,
+            reading: Reading::default(),
             title: None,
             looped: false,
             limits: Some(*self.gate.limits()),

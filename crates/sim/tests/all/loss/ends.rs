@@ -223,6 +223,7 @@ impl Viewer {
             parity_percent: u32::try_from(segmenter.parity_percent).unwrap(),
             inter_frame: None,
             reorder_delay: Duration::ZERO,
+            is_newest: false,
         };
         let bounds = UplinkConfig {
             seed,

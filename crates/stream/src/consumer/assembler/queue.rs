@@ -24,6 +24,8 @@ pub(in crate::consumer) struct Opening {
     pub parity: u32,
     /// Copies of its lead that there may be.
     pub copies: usize,
+    /// How many of them to request.
+    pub copies_ahead: usize,
     /// Inter-frame FEC of the group that ends with it to request.
     pub inter_frame: usize,
     /// It is not known to be published.
@@ -86,6 +88,7 @@ impl Assembler {
             .slots()
             .filter(|(kind, index, _)| *kind == SegmentKind::Data || *index < parity);
         let all: Vec<Name> = own
+            .chain(sample.copies().take(opening.copies_ahead))
             .chain(sample.inter_frame())
             .map(|(kind, index, _)| (kind, index))
             .collect();

@@ -31,6 +31,7 @@ fn begin(assembler: &mut Assembler, sequence: u64) {
         counts,
         parity: counts.parity,
         copies: 1,
+        copies_ahead: 0,
         inter_frame: 0,
         asked_ahead: true,
     });

@@ -20,6 +20,8 @@ const DUPLICATE_WAIT: Duration = Duration::from_millis(2);
 const NO_ROUTE_WAIT: Duration = Duration::from_millis(100);
 /// Segments of a sample that leave the producer together; others are spaced.
 const AT_ONCE: u64 = 6;
+/// Copies of a lead that are requested with it where repair would be too late, as only the newest sample counts.
+const COPIES_AHEAD: usize = 1;
 /// What names, headers, digests and signatures add to a segment.
 const HEADERS: f64 = 84.0;
 
@@ -60,11 +62,13 @@ impl Retrieval {
             (counts.data, parity) = (ahead.data, ahead.parity);
             inter_frame = self.shards_ahead(now, key, schedule);
         }
+        let is_newest_ahead = self.source.is_newest && asked_ahead;
         self.assembler.begin(&Opening {
             key,
             counts,
             parity,
             copies: self.recovery.lead_copies(),
+            copies_ahead: if is_newest_ahead { COPIES_AHEAD } else { 0 },
             inter_frame,
             asked_ahead,
         });

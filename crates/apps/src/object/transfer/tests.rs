@@ -643,7 +643,8 @@ fn what_neighbours_have_is_requested_there_and_not_as_parity() {
     pair.until(|event| *event == ReceiverEvent::Enough);
     let (sender, receiver) = (*pair.sender.counters(), pair.receiver.counters());
     assert!(sender.parity < 64, "{sender:?}");
-    assert!(receiver.from_neighbours > 10, "{receiver:?}");
+    // Their window begins with two, and each loss halves it.
+    assert!(receiver.from_neighbours >= 5, "{receiver:?}");
     assert!(sender.answered < 90, "{sender:?}");
     pair.finish_after_enough();
 }

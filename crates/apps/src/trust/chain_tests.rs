@@ -547,6 +547,27 @@ fn recordings_outlive_certificates() {
     }
 }
 
+/// python-ndn 0.5.2 (`derive_cert`) certified Ann's key with the anchor's: chains accept it, and not when an octet of it changed.
+#[test]
+fn a_certificate_that_python_ndn_signed_counts() {
+    const WIRE: &str = "\
+        06f50728080563616c6c730803666f780803616e6e08034b45590801310803666f783608000001a22925d8f0140918010219040036ee80152c302a300506032b6570\
+        0321008139770ea87d175f56a35466c34c7ecccb8d8a91b4ee37a25df60f5b8fc9b394164e1b01051c1f071d080563616c6c730803666f7808034b45590801310804\
+        73656c66360101fd00fd26fd00fe0f323032353130303954303835333230fd00ff0f32303236313030395430383533323017408aabbf9c590efc67b564ab34695c54\
+        f5ee2dc5d254ac8d244db98def744bd428eaa1d1df64a1bd96e6f1a9f383740c29b2c199e0348ee6e01439a4799565d807";
+    let wire = namecast_packet::hex_decode(WIRE).unwrap();
+    let certificate = Data::decode(wire.clone().into()).unwrap();
+    let locator = certificate.name().to_string();
+    let mut chains = chains(&[anchor(), certificate]);
+    assert!(is_accepted(&mut chains, &packet(LEAD, ANN, &locator)));
+    let mut changed = wire;
+    *changed.last_mut().unwrap() ^= 1;
+    let changed = Data::decode(changed.into()).unwrap();
+    let mut chains = self::chains(&[anchor(), changed]);
+    let packet = packet(LEAD, ANN, &locator);
+    assert_eq!(refusal(&mut chains, &packet), Refusal::WrongSignature);
+}
+
 /// A certificate is judged with its own key and validity, and counts as one of four.
 #[test]
 fn a_certificate_is_judged_like_what_its_key_signs() {

@@ -75,7 +75,8 @@ struct Report {
     cpu_ratio_to_raw_udp: f64,
     /// Cost of certificates and ciphers.
     turns: Turns,
-    /// Processor time of the stream over UDP with sealed samples, over that with open ones.
+    /// Estimated processor time of the stream over UDP with sealed samples, over that with open ones: ciphers take as long as in
+    /// [`Turns`].
     sealed_cpu_ratio: f64,
     /// Rate of the plain UDP datagrams, in Mbit/s.
     raw_udp_megabits_per_second: f64,
@@ -303,7 +304,7 @@ impl Report {
             self.turns.sample_us, self.turns.certified, self.turns.sealed, self.turns.sealed_octets
         ))?;
         print_line(format_args!(
-            "processor, sealed         {:.3} of an open stream's over UDP",
+            "processor, sealed         {:.3} of an open stream's over UDP, estimated",
             self.sealed_cpu_ratio
         ))?;
         print_line(format_args!(

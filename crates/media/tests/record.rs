@@ -331,6 +331,7 @@ fn captions_come_beside_hls(film: &Film, directory: &Path) {
     for (millis, text) in [(700, "HELLO\nTHERE"), (1_700, "")] {
         let caption = Frame {
             stream: StreamKind::Data,
+            name: streams::CAPTIONS.into(),
             captured_at: first.captured_at + Duration::from_millis(millis),
             payload: text.into(),
             ..first.clone()
@@ -343,6 +344,7 @@ fn captions_come_beside_hls(film: &Film, directory: &Path) {
     let live = directory.join("captions");
     let before = Frame {
         stream: StreamKind::Data,
+        name: streams::CAPTIONS.into(),
         payload: "BEFORE".into(),
         ..first.clone()
     };

@@ -183,7 +183,7 @@ pub(super) async fn run(arguments: Publish) -> anyhow::Result<()> {
     let mut claimed = ClaimedName::begin(&node, uplink.face(), claiming).await?;
     let opening = Publishing::start(&node, &name, &media, &keys, manner);
     let mut publishing = tokio::select! {
-        publishing = wait(opening, &input, &mut progress, &mut stop) => publishing?,
+        publishing = wait(opening, (&input, &mut uplink), &mut progress, &mut stop) => publishing?,
         taken = claimed.taken() => return Err(taken),
     };
     introduce(&mut progress, &run, &publishing, &name, &input)?;
@@ -292,7 +292,7 @@ fn parse_segment(text: &str) -> Result<Duration, String> {
 /// Waits until the inputs are open, and says now and then that they are not.
 async fn wait(
     opening: impl Future<Output = anyhow::Result<Publishing>>,
-    input: &str,
+    (input, uplink): (&str, &mut Uplink),
     progress: &mut ProgressLine,
     stop: &mut Stop,
 ) -> anyhow::Result<Publishing> {
@@ -303,7 +303,9 @@ async fn wait(
             () = tokio::time::sleep(SILENCE) => {
                 progress.say(&format!("Nothing has come from {input} yet; waiting for it"));
             }
+            (_, text) = uplink.changed() => progress.say_once(&text),
             () = stop.wait() => {
+                uplink.ensure_was_up()?;
                 anyhow::bail!("nothing came from {input}: check that something sends to it");
             }
         }

@@ -36,7 +36,7 @@ pub(super) struct Storage {
     read: u64,
 }
 
-/// The files that are being received, one of them open.
+/// The files that are being received. One of them is open, and the file of signatures, which each segment needs, too.
 #[derive(Debug)]
 pub(super) struct Pieces {
     contents: Contents,
@@ -44,6 +44,7 @@ pub(super) struct Pieces {
     /// Where the content of each file begins.
     starts: Vec<u64>,
     open: Option<(usize, File)>,
+    open_signatures: Option<(usize, File)>,
 }
 
 impl Storage {
@@ -75,6 +76,7 @@ impl Storage {
             pieces: Pieces {
                 starts: starts.collect(),
                 open: None,
+                open_signatures: None,
                 directory,
                 contents,
             },
@@ -143,6 +145,7 @@ impl Storage {
             directory: self.pieces.directory.clone(),
             starts: self.pieces.starts.clone(),
             open: None,
+            open_signatures: None,
         }
     }
 
@@ -320,7 +323,11 @@ impl Pieces {
         octets: &mut [u8],
         direction: Direction,
     ) -> io::Result<()> {
-        let file = match &mut self.open {
+        let open = match index {
+            SIGNATURES => &mut self.open_signatures,
+            _ => &mut self.open,
+        };
+        let file = match open {
             Some((open, file)) if *open == index => file,
             open => {
                 let name = match index {

@@ -14,7 +14,7 @@ use namecast_net::{Clock, KeyStore, Listener, Node, NodeConfig};
 use namecast_packet::{Certificate, Name};
 use namecast_stream::producer::{ProducerCounters, RungId};
 use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
-use namecast_units::{Bitrate, ByteSize, Duration, Random};
+use namecast_units::{Bitrate, ByteSize, Duration, Random, Timestamp};
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
@@ -225,36 +225,59 @@ pub(super) fn stream(arguments: &BenchStream, parity_percent: u32) -> StreamInfo
     }
 }
 
+/// Frames of random octets, a key frame each second.
+pub(super) struct Synthetic {
+    octets: Bytes,
+    delta_size: usize,
+}
+
+impl Synthetic {
+    /// Frames with a mean of `bitrate`.
+    pub(super) fn new(bitrate: Bitrate) -> Self {
+        let (key_size, delta_size) = frame_sizes(bitrate);
+        let mut octets = vec![0; key_size];
+        Random::from_seed(u64::from(FRAMES_PER_SECOND)).fill(&mut octets);
+        Self {
+            octets: octets.into(),
+            delta_size,
+        }
+    }
+
+    /// Returns the frame at `position`, captured and encoded at `wall`.
+    pub(super) fn frame(&self, position: u64, wall: Timestamp) -> EncodedFrame {
+        let key = position.is_multiple_of(u64::from(FRAMES_PER_SECOND));
+        let payload = match key {
+            true => self.octets.clone(),
+            false => self.octets.slice(..self.delta_size),
+        };
+        EncodedFrame {
+            position,
+            key,
+            captured_at: wall,
+            composition_offset: Duration::ZERO,
+            encoded_at: wall,
+            payload,
+        }
+    }
+}
+
 /// Octets of a key frame and of the others, for a mean of `bitrate`.
-pub(super) fn frame_sizes(bitrate: Bitrate) -> (usize, usize) {
+fn frame_sizes(bitrate: Bitrate) -> (usize, usize) {
     let second = (bitrate * Duration::from_secs(1)).as_bytes();
     let delta = second / (u64::from(FRAMES_PER_SECOND) - 1 + KEY_FACTOR);
     let size = |octets| usize::try_from(octets).expect("a frame fits in memory");
     (size(delta * KEY_FACTOR), size(delta))
 }
 
-/// Publishes frames of random octets at their times.
+/// Publishes frames at their times.
 async fn publish(publisher: Handle<Publisher>, rung: RungId, bitrate: Bitrate) {
     let clock = Clock::new();
-    let (key_size, delta_size) = frame_sizes(bitrate);
-    let mut random = Random::from_seed(u64::from(FRAMES_PER_SECOND));
-    let mut octets = vec![0; key_size];
-    random.fill(&mut octets);
-    let octets = Bytes::from(octets);
+    let synthetic = Synthetic::new(bitrate);
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / FRAMES_PER_SECOND);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for position in 0.. {
         ticks.tick().await;
-        let key = position % u64::from(FRAMES_PER_SECOND) == 0;
-        let wall = clock.wall();
-        let frame = EncodedFrame {
-            position,
-            key,
-            captured_at: wall,
-            composition_offset: Duration::ZERO,
-            encoded_at: wall,
-            payload: octets.slice(..if key { key_size } else { delta_size }),
-        };
+        let frame = synthetic.frame(position, clock.wall());
         publisher.try_call(move |publisher, now| {
             // A refusal is in the publisher's counters.
             let _ = publisher.publish_frame(now.monotonic, now.wall, rung, frame);

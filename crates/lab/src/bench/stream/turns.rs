@@ -2,21 +2,20 @@
 //! nothing. Each case takes its turn in each round, and the median of the rounds' ratios counts.
 
 use anyhow::{Context, ensure};
-use bytes::Bytes;
 use namecast_apps::Output;
 use namecast_apps::live::watcher::{Trust, Watched};
-use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig, Watcher, WatcherConfig};
+use namecast_apps::live::{Publisher, PublisherConfig, Watcher, WatcherConfig};
 use namecast_apps::trust::schema::{Limits, Schema};
 use namecast_apps::trust::template::Template;
 use namecast_apps::trust::{Anchor, ChainConfig, Chains, ExchangeSecret, SharedChains};
 use namecast_packet::signature::Ed25519Signer;
 use namecast_packet::{Certificate, KeyLocator, Name, Validity};
 use namecast_stream::ProducerConfig;
-use namecast_units::{Duration, Instant, Random, Timestamp};
+use namecast_units::{Duration, Instant, Timestamp};
 use serde::Serialize;
 
 use super::BenchStream;
-use super::synthetic::{self, FRAMES_PER_SECOND, Stage};
+use super::synthetic::{self, FRAMES_PER_SECOND, Stage, Synthetic};
 use crate::bench::measure::Usage;
 
 const ROUNDS: usize = 15;
@@ -56,7 +55,7 @@ pub(super) struct Turns {
     pub(super) sample_us: f64,
 }
 
-/// What a turn took.
+/// Cost of a turn.
 struct Turn {
     used: Duration,
     octets: u64,
@@ -158,10 +157,7 @@ fn both(arguments: &BenchStream, case: Case) -> anyhow::Result<(Publisher, Watch
 fn turn(arguments: &BenchStream, case: Case) -> anyhow::Result<Turn> {
     let (mut publisher, mut watcher) = both(arguments, case)?;
     let rung = publisher.rung("video", "bench").context("a rung")?;
-    let (key_size, delta_size) = synthetic::frame_sizes(arguments.bitrate);
-    let mut octets = vec![0; key_size];
-    Random::from_seed(1).fill(&mut octets);
-    let octets = Bytes::from(octets);
+    let synthetic = Synthetic::new(arguments.bitrate);
     let (mut position, mut frames) = (0_u64, 0_u64);
     let (mut now, end) = (Instant::ZERO, Duration::from_secs(SECONDS + 1));
     let mut started = None;
@@ -174,15 +170,7 @@ fn turn(arguments: &BenchStream, case: Case) -> anyhow::Result<Turn> {
         }
         let next = Duration::from_secs(1) * u32::try_from(position)? / FRAMES_PER_SECOND;
         if now.since(Instant::ZERO) >= next {
-            let key = position.is_multiple_of(u64::from(FRAMES_PER_SECOND));
-            let frame = EncodedFrame {
-                position,
-                key,
-                captured_at: wall,
-                composition_offset: Duration::ZERO,
-                encoded_at: wall,
-                payload: octets.slice(..if key { key_size } else { delta_size }),
-            };
+            let frame = synthetic.frame(position, wall);
             publisher.publish_frame(now, wall, rung, frame)?;
             position += 1;
         }

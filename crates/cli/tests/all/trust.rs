@@ -514,7 +514,7 @@ fn a_newcomer_waits_until_somebody_says_yes() {
     );
 }
 
-/// The host dies: Bob sees what Ann seals, as before, and somebody with a link is told why she waits, and becomes a member once the host is back.
+/// The host dies: Bob sees what Ann seals, as before, and the holder of a link learns why she waits, and becomes a member once the host is back.
 #[test]
 fn without_a_host_members_go_on_and_newcomers_learn_why_they_wait() {
     let directory = tempfile::tempdir().unwrap();
@@ -554,8 +554,10 @@ fn without_a_host_members_go_on_and_newcomers_learn_why_they_wait() {
     );
 }
 
-/// A forwarder that lets nobody register but the members of the room of `host`, and its face.
-fn start_trusting_forwarder(host: &Path, anchor: &str) -> (Program, String) {
+/// Starts a room of `host` with Ann as a member, and a forwarder that lets nobody register but members. Returns the anchor's digest, the
+/// forwarder's face, and both programs.
+fn start_trusting_room(host: &Path, ann: &Path) -> (String, String, [Program; 2]) {
+    let anchor = init(host);
     std::fs::write(host.join("operator.cert"), printed(host, "key /operator")).unwrap();
     let config = host.join("namecast.toml");
     let settings = format!(
@@ -566,7 +568,10 @@ fn start_trusting_forwarder(host: &Path, anchor: &str) -> (Program, String) {
     std::fs::write(&config, settings).unwrap();
     let arguments = format!("--config {}", config.display());
     let (forwarder, [face]) = start_forwarder_with(host, &arguments);
-    (forwarder, face)
+    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
+    let serving = Program::start(host, &serve);
+    certify(host, ann, "/calls/fox/ann");
+    (anchor, face, [forwarder, serving])
 }
 
 /// Ann puts one object and sends another through a forwarder that lets members alone register: her certificate goes with both, and a stranger's
@@ -575,11 +580,7 @@ fn start_trusting_forwarder(host: &Path, anchor: &str) -> (Program, String) {
 fn members_put_and_send_by_right() {
     let directory = tempfile::tempdir().unwrap();
     let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
-    let anchor = init(&host);
-    let (_forwarder, face) = start_trusting_forwarder(&host, &anchor);
-    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
-    let _serving = Program::start(&host, &serve);
-    certify(&host, &ann, "/calls/fox/ann");
+    let (anchor, face, _running) = start_trusting_room(&host, &ann);
     for file in ["plan", "film"] {
         std::fs::write(ann.join(file), format!("the {file}")).unwrap();
     }
@@ -633,11 +634,7 @@ fn a_revocation_is_dated_back_and_never_forward() {
 fn members_alone_register_where_a_root_is_trusted() {
     let directory = tempfile::tempdir().unwrap();
     let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
-    let anchor = init(&host);
-    let (_forwarder, face) = start_trusting_forwarder(&host, &anchor);
-    let serve = format!("trust serve {ROOM} --quiet --connect {face}");
-    let _serving = Program::start(&host, &serve);
-    certify(&host, &ann, "/calls/fox/ann");
+    let (anchor, face, _running) = start_trusting_room(&host, &ann);
     let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio";
     let publish = |more: &str| format!("{publish} --connect {face} {more}");
     let mut publisher = Program::start(&ann, &publish(&format!("--schema {ROOM}")));

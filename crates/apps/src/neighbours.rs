@@ -50,7 +50,7 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Those of a flow of `count` numbers.
+    /// Neighbours of a flow of `count` numbers.
     pub(crate) fn new(flow: Name, count: u64, chunk_size: u32) -> Self {
         Self {
             flow,
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(announced(&mut neighbours, at(20)), None);
     }
 
-    /// What is announced without end costs no more than a look at what is missing.
+    /// Announcements without end cost one look at the missing numbers each.
     #[test]
     fn only_what_is_missing_and_theirs_is_requested() {
         let mut neighbours = Neighbours::new(flow(), 1_000_000, 10);
@@ -357,7 +357,7 @@ mod tests {
         assert!(have_all(&neighbours, 30));
     }
 
-    /// What is not answered is not requested of neighbours again; after four forgeries they rest, longer each time.
+    /// Numbers that neighbours did not answer are not requested of them again. After four forgeries nothing is, longer each time.
     #[test]
     fn neighbours_that_forge_rest() {
         let mut neighbours = Neighbours::new(flow(), 1_000, 10);

@@ -65,7 +65,7 @@ pub struct Receive {
     /// Give up after this time without anything.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
     pub wait: Duration,
-    /// Give neighbours what they lack for this time after all is here.
+    /// Serve missing segments to neighbours for this time after the download is complete.
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub stay: Duration,
     /// Request each segment by name, as where forwarders do not have the hop any-next.

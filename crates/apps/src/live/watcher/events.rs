@@ -52,7 +52,7 @@ const MAX_NUMBER: u64 = u64::MAX >> 1;
 enum Ready {
     /// It is whole.
     Whole(Box<Sample>),
-    /// It cannot be had, nor those after it up to this number.
+    /// Neither it nor those after it up to this number can be delivered.
     GoneUntil(u64),
 }
 
@@ -283,7 +283,7 @@ impl Events {
         }
     }
 
-    /// Delivers what is next. Events that cannot be had are a gap.
+    /// Delivers the next events. Those that cannot be delivered are a gap.
     fn deliver(&mut self) {
         while let Some(next) = self.next
             && let Some(ready) = self.ready.remove(&next)

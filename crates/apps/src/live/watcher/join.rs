@@ -111,7 +111,7 @@ impl Watch {
         let probed_at = metadata.nonce.and_then(|it| self.probes.sent_at(it));
         let heard = Heard::new(metadata, now, challenged_at.or(probed_at));
         if self.authority.is_of_the_past() && !self.travel.holds_start() {
-            // What is live begins with a signer who counts now.
+            // Live playback needs a signer who counts now.
             self.authority.reset();
             self.forget();
         }

@@ -41,7 +41,7 @@ pub enum Seek {
 pub(super) struct Travel {
     /// By which the uplink knows what asks since when the past is kept.
     client: ClientId,
-    /// What verifies recordings.
+    /// Verifier of recordings.
     verifier: Option<SharedVerifier>,
     /// What plays instead of the live streams.
     playing: Option<Player>,
@@ -87,12 +87,12 @@ impl Travel {
         self.playing.is_some() || self.upcoming.is_some()
     }
 
-    /// Returns what verifies recordings, once that is known.
+    /// Returns the verifier of recordings, once it is known.
     pub(super) const fn verifier(&self) -> Option<&SharedVerifier> {
         self.verifier.as_ref()
     }
 
-    /// Sets what verifies recordings.
+    /// Sets the verifier of recordings.
     pub(super) fn set_verifier(&mut self, verifier: SharedVerifier) {
         self.verifier = Some(verifier);
     }

@@ -74,7 +74,7 @@ impl Signer for Repeated {
 pub(super) struct Serving {
     packets: Packets,
     kept: Box<dyn KeptSegments + Send>,
-    /// What all signatures of the sender say about themselves: from the first segment on.
+    /// SignatureInfo of all segments; `None` before the first arrives.
     info: Option<SignatureInfo>,
 }
 

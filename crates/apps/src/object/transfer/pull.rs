@@ -398,7 +398,7 @@ impl Pull {
         }
     }
 
-    /// Whether all that is missing is to be had of neighbours, so that no parity is needed.
+    /// Returns whether neighbours have announced all missing segments: then no parity is needed.
     fn neighbours_have_all(&mut self, now: Instant) -> bool {
         let objects = (&self.contents, &self.here);
         let segments = self.contents.segments();

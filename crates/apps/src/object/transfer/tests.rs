@@ -58,7 +58,7 @@ impl Source for std::sync::Arc<std::sync::Mutex<Memory>> {
     }
 }
 
-/// What a receiver has kept: content and signature.
+/// Segments that a receiver has kept: content and signature.
 #[derive(Clone, Default)]
 struct Kept(std::sync::Arc<std::sync::Mutex<BTreeMap<u64, (Bytes, Bytes)>>>);
 

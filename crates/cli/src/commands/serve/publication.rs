@@ -84,7 +84,7 @@ impl Publication {
         let media = self.media(Pipe::new(reader, pushed.container, label));
         let mut carrying = pin!(async {
             tokio::select! {
-                left = carry(&mut octets, writer, &admitted, self.gate.limits().octets()) => left,
+                left = carry(&mut octets, writer, |is_silent| admitted.set_silent(is_silent), self.gate.limits().octets()) => left,
                 () = admitted.given_away() => Ok("its pusher fell silent, and another one came, or its key was taken back"),
             }
         });
@@ -284,7 +284,7 @@ fn exceeded(error: &anyhow::Error) -> Option<Exceeded> {
 async fn carry(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
-    admitted: &Admitted,
+    set_silent: impl Fn(bool),
     mut meter: Meter,
 ) -> Result<&'static str, Exceeded> {
     let mut octets = vec![0; READ_SIZE];
@@ -297,13 +297,18 @@ async fn carry(
             Ok(Ok(count)) => {
                 silence = Duration::ZERO;
                 meter.take(Instant::now().into_std(), count as u64)?;
-                let written = timeout(MAX_SILENCE, to.write_all(&octets[..count])).await;
-                if !matches!(written, Ok(Ok(()))) {
-                    return Ok("ffmpeg does not read on");
+                match timeout(MAX_SILENCE, to.write_all(&octets[..count])).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(_)) => {
+                        // The publication ends with ffmpeg, and gives the reason.
+                        sleep(MAX_SILENCE).await;
+                        return Ok("ffmpeg ended");
+                    }
+                    Err(_) => return Ok("ffmpeg does not read on"),
                 }
             }
         }
-        admitted.set_silent(silence > Duration::ZERO);
+        set_silent(silence > Duration::ZERO);
     }
     Ok("the pusher fell silent")
 }
@@ -368,5 +373,35 @@ impl ServeFigures {
             "{} streams, {frames} frames published, {waiting} Interests waiting",
             self.streams.len()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use namecast_media::ingest::Limits;
+
+    async fn carried(to: impl AsyncWrite + Unpin, octets: &[u8]) -> (&'static str, Duration) {
+        let begun = Instant::now();
+        let (mut pusher, from) = tokio::io::duplex(1 << 16);
+        pusher.write_all(octets).await.unwrap();
+        let meter = Limits::default().octets();
+        let left = carry(from, to, |_| {}, meter).await.unwrap();
+        (left, begun.elapsed())
+    }
+
+    /// The publication ends in less time and says why, so that the pusher hears that reason.
+    #[tokio::test(start_paused = true)]
+    async fn an_ended_reader_is_no_reason_of_its_own() {
+        let (to, reader) = tokio::io::duplex(64);
+        drop(reader);
+        assert_eq!(carried(to, &[0; 100]).await, ("ffmpeg ended", MAX_SILENCE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_hangs_is_one() {
+        let (to, _reader) = tokio::io::duplex(64);
+        let expected = ("ffmpeg does not read on", MAX_SILENCE);
+        assert_eq!(carried(to, &[0; 100]).await, expected);
     }
 }

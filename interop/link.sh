@@ -3,7 +3,16 @@
 
 source "${BASH_SOURCE%/*}/expect.sh"
 started=()
-trap 'kill "${started[@]}" 2>/dev/null || true; wait' EXIT
+trap stop_started EXIT
+
+stop_started() {
+    kill "${started[@]}" 2>/dev/null || true
+    for _ in $(seq 100); do
+        [[ -n $(jobs -pr) ]] || return 0
+        sleep 0.1
+    done
+    kill -KILL $(jobs -pr) 2>/dev/null || true
+}
 
 # Shows what the logs say, too.
 fail() {

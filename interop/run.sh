@@ -5,6 +5,7 @@
 #   interop/run.sh            all; who cannot be had here is left out, with a line that says so
 #   interop/run.sh restart    only what has to come back after kill -9, without other implementations
 #   interop/run.sh python     only python-ndn
+#   interop/run.sh schemas    only 10 000 verdicts of trust schemas beside python-ndn's: a fifth of them are among all
 #   interop/run.sh duckdb     only DuckDB, which reads the runs of an experiment for the figure in docs/notebooks: large packages, so not
 #                             among all
 #   interop/run.sh ndnts      only NDNts
@@ -47,6 +48,8 @@ stop() {
     rm -rf "$home"
 }
 trap stop EXIT
+# A signal from outside: the step took too long.
+trap 'fail "ended after the cell above, in: $BASH_COMMAND"' TERM INT
 
 source "$here/expect.sh"
 
@@ -118,6 +121,10 @@ python_environment() {
         cp "$pins" "$directory/"
 }
 
+build_schemas() { build_python; }
+
+schemas_cells() { schema_verdicts 10000; }
+
 build_python() { python_environment python "$here/python/requirements.txt"; }
 
 build_duckdb() { python_environment duckdb "$root/docs/notebooks/requirements.txt"; }
@@ -136,14 +143,19 @@ python_cells() {
     export NDN_CLIENT_TRANSPORT=unix://$socket
     expect "pynfdc: Get-Status" "namecast-" "$tools/python/bin/pynfdc" Get-Status
     expect "pynfdc: Get-Face" "internal://management" "$tools/python/bin/pynfdc" Get-Face
-    # Whoever built the binary for tests has built this, too.
-    local schemas
+    schema_verdicts 2000
+}
+
+# schema_verdicts TRIPLES: of trust schemas, beside python-ndn's, which takes 7 ms a triple.
+schema_verdicts() {
+    local schemas triples=$1
+    # A build for tests has built this, too.
     schemas=$(dirname "$NAMECAST")/examples/schemas
     if [ ! -x "$schemas" ]; then
         cargo build --locked --release --package namecast-apps --example schemas --manifest-path "$root/Cargo.toml"
         schemas=$target/release/examples/schemas
     fi
-    "$tools/python/bin/python" "$here/python/schemas.py" live 7 10000 "$schemas"
+    "$tools/python/bin/python" "$here/python/schemas.py" live 7 "$triples" "$schemas"
 }
 
 build_ndnts() {
@@ -253,7 +265,7 @@ serve() {
 # copy_of COMMAND…: whether the command prints the object, within five minutes.
 copy_of() {
     for _ in $(seq 20); do
-        timeout 15 "$@" >"$home/copy" 2>"$home/copy.log" && cmp "$home/object" "$home/copy" && return
+        timeout --kill-after=1 15 "$@" >"$home/copy" 2>"$home/copy.log" && cmp "$home/object" "$home/copy" && return
         sleep 1
     done
     cat "$home/copy.log"
@@ -561,7 +573,7 @@ start_nlsr() {
 obtain() {
     local tool wants
     case $1 in
-        restart | python | duckdb) wants=(python3) ;;
+        restart | python | schemas | duckdb) wants=(python3) ;;
         marks | dumbbell) wants=(unshare nsenter ip tc) ;;
         ndnts) wants=(npm) ;;
         ndnd) wants=(go) ;;
@@ -577,7 +589,7 @@ obtain() {
     "build_$1"
 }
 
-peers=(restart python duckdb ndnts ndnd nfd nlsr marks dumbbell)
+peers=(restart python schemas duckdb ndnts ndnd nfd nlsr marks dumbbell)
 wanted=${1:-all}
 if [[ ! " all ${peers[*]} " == *" $wanted "* ]]; then
     say "expected ${peers[*]} or nothing"
@@ -587,7 +599,7 @@ build_namecast
 start_namecast node
 left_out=()
 for peer in "${peers[@]}"; do
-    if [[ $wanted != "$peer" && ($wanted != all || " marks dumbbell duckdb " == *" $peer "*) ]]; then
+    if [[ $wanted != "$peer" && ($wanted != all || " marks dumbbell duckdb schemas " == *" $peer "*) ]]; then
         continue
     elif obtain "$peer"; then
         "${peer}_cells"

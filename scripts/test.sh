@@ -8,7 +8,8 @@
 #   scripts/test.sh engines       the page in Firefox and WebKit, a minute
 #   scripts/test.sh platforms     compiles for the platforms of docs/platforms.md, and tests arm64 by qemu-user
 #
-# A step that fails does not stop the others, so that one run shows everything; what needs its result is left out.
+# A step that fails does not stop the others, so that one run shows everything; what needs its result is left out. Of those that
+# failed beside others, what failed is shown again at the end.
 # Beside the tests, which mostly wait for packets, run peers, and what only needs the processor begins with the lowest priority.
 # All steps build with the `dev` profile: the binary that the browser drives is the one that the unit tests linked to,
 # optimised lightly and with its assertions on. Only the page's core has a profile of its own, the one that users get.
@@ -28,6 +29,7 @@ target=${CARGO_TARGET_DIR:-target}
 [ -d "$target/debug" ] || export CARGO_INCREMENTAL=0
 summary=()
 failed=()
+failures=()
 
 step_lock() { cargo metadata --locked --format-version 1 >/dev/null; }
 step_format() { cargo fmt --all --check; }
@@ -102,7 +104,7 @@ step_judge() { scripts/inputs judge; }
 # Peers that cannot be had here, for want of their language or of the network, are left out with a line that says so.
 step_interop() {
   binary || return 1
-  NAMECAST=$(realpath "$target/debug/namecast") timeout --foreground --kill-after=10 20m interop/run.sh
+  NAMECAST=$(realpath "$target/debug/namecast") timeout --kill-after=20 15m interop/run.sh
 }
 
 # needs STEP: the steps whose failure makes this one pointless.
@@ -147,6 +149,7 @@ beside() {
 collect() {
   local lines
   cat "$apart/$1.output"
+  ! grep -q ' FAILED ' "$apart/$1.summary" || failures+=("$(grep -A 3 -E 'FAILED|✖' "$apart/$1.output" | head -n 20)")
   mapfile -t lines <"$apart/$1.summary"
   summary+=("${lines[@]}")
   mapfile -t lines <"$apart/$1.failed"
@@ -201,6 +204,7 @@ for name in "${steps[@]}"; do
 done
 if [ ${#steps[@]} = 0 ]; then run_all; else for name in "${steps[@]}"; do run "$name"; done; fi
 
+[ ${#failures[@]} = 0 ] || printf '\n%s\n' "${failures[@]}"
 printf '\n'
 printf '%s\n' "${summary[@]}" "total           $SECONDS s"
 ! printf '%s\n' "${summary[@]}" | grep -qE ' FAILED |, since '

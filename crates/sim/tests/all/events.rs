@@ -161,6 +161,8 @@ impl Application for Device {
                 data: true,
                 streams: self.reader.streams.clone(),
                 trust: Signing::Hmac.trust(),
+                // Equal seeds give equal Nonces, which nodes take for a loop.
+                seed: self.reader.joins_at.since(Instant::ZERO).as_millis() as u64,
                 wall_at_zero: Timestamp::from_micros(now.wall.as_micros() - since_zero),
                 ..WatcherConfig::new(root())
             }));
@@ -193,7 +195,7 @@ struct Stage {
 const DELAY: Duration = ms(25);
 
 /// A desk at a router, and devices behind links of this delay that lose this share of packets each way.
-fn stage(devices: usize, (loss, delay): (f64, Duration), desk: Desk) -> Stage {
+fn stage(seed: u64, devices: usize, (loss, delay): (f64, Duration), desk: Desk) -> Stage {
     let mut names = vec![STREAM.to_owned()];
     names.extend(desk.publishes_others.then(|| OTHERS[0].to_owned()));
     let mut topology = Topology::default();
@@ -210,7 +212,7 @@ fn stage(devices: usize, (loss, delay): (f64, Duration), desk: Desk) -> Stage {
             node
         })
         .collect();
-    let mut network = Network::new(&topology, 5, |_| NodeConfig::default());
+    let mut network = Network::new(&topology, seed, |_| NodeConfig::default());
     let towards = routes::towards(&topology, host);
     let desk = network.add_producer(host, &root(), desk, &towards).unwrap();
     let devices = nodes.into_iter().enumerate().map(|(number, node)| {
@@ -273,22 +275,24 @@ fn desk(every: Duration, size: usize, count: u64) -> Desk {
     }
 }
 
-/// A cue a second to eight devices, 5 % loss each way: all 360 arrive, 99 % within 60 ms beyond the path's 25, and none later than a
+/// A cue a second to eight devices, 5 % loss each way, eight times: all 360 arrive, 99 % within 60 ms beyond the path's 25, and none later than a
 /// question and two round trips.
 #[test]
 fn every_event_arrives_soon_whatever_is_lost() {
-    let mut stage = stage(8, (0.05, DELAY), desk(ms(1_000), 120, 45));
-    stage.network.run_until(Instant::ZERO + ms(54_000));
-    let delays = stage.delays();
-    assert_eq!(delays.len(), 360);
-    assert!(delays[356] <= ms(85), "{:?}", &delays[350..]);
-    assert!(delays[359] <= ms(700), "{:?}", &delays[350..]);
+    for seed in 1..=8 {
+        let mut stage = stage(seed, 8, (0.05, DELAY), desk(ms(1_000), 120, 45));
+        stage.network.run_until(Instant::ZERO + ms(54_000));
+        let delays = stage.delays();
+        assert_eq!(delays.len(), 360);
+        assert!(delays[356] <= ms(85), "{seed}: {:?}", &delays[350..]);
+        assert!(delays[359] <= ms(700), "{seed}: {:?}", &delays[350..]);
+    }
 }
 
 /// Events of five segments, thirty in a second: each is whole, and no later than its packets' repair takes.
 #[test]
 fn bursts_of_large_events_arrive_whole_and_in_order() {
-    let mut stage = stage(4, (0.05, DELAY), desk(ms(33), 4_500, 30));
+    let mut stage = stage(5, 4, (0.05, DELAY), desk(ms(33), 4_500, 30));
     stage.network.run_until(Instant::ZERO + ms(24_000));
     let delays = stage.delays();
     assert_eq!(delays.len(), 120);
@@ -298,7 +302,7 @@ fn bursts_of_large_events_arrive_whole_and_in_order() {
 /// Between events a device sends at most five Interests a second.
 #[test]
 fn a_reader_that_waits_sends_few_interests() {
-    let mut stage = stage(1, (0.0, DELAY), desk(ms(1_000), 120, 1));
+    let mut stage = stage(5, 1, (0.0, DELAY), desk(ms(1_000), 120, 1));
     stage.network.run_until(Instant::ZERO + ms(10_000));
     let before = stage.readers().next().unwrap().interests;
     stage.network.run_until(Instant::ZERO + ms(70_000));
@@ -313,7 +317,7 @@ fn a_reader_that_waits_sends_few_interests() {
 /// The readers' links are gone for five seconds: what was published meanwhile comes when they are back.
 #[test]
 fn what_is_published_while_a_reader_is_cut_off_arrives_later() {
-    let mut stage = stage(1, (0.0, DELAY), desk(ms(500), 120, 20));
+    let mut stage = stage(5, 1, (0.0, DELAY), desk(ms(500), 120, 20));
     stage.network.run_until(Instant::ZERO + ms(8_000));
     stage.network.set_link_up(1, false);
     stage.network.run_until(Instant::ZERO + ms(13_000));
@@ -333,7 +337,7 @@ fn a_reader_takes_all_data_streams_that_it_names() {
         publishes_others: true,
         ..desk(ms(500), 120, 20)
     };
-    let mut stage = stage(1, (0.0, DELAY), desk);
+    let mut stage = stage(5, 1, (0.0, DELAY), desk);
     stage.network.run_until(Instant::ZERO + ms(18_000));
     assert_eq!(stage.delays().len(), 20);
     let others: Vec<_> = (0..20).map(|it| (OTHERS[0].to_owned(), it)).collect();
@@ -349,7 +353,7 @@ fn the_newest_waits_for_none_before_it() {
         reading: Reading::Newest,
         ..desk(every, 600, 600)
     };
-    let mut stage = stage(4, (0.02, ms(50)), desk);
+    let mut stage = stage(5, 4, (0.02, ms(50)), desk);
     stage.network.run_until(Instant::ZERO + ms(18_000));
     let mut delays = Vec::new();
     for reader in stage.readers() {

@@ -199,6 +199,7 @@ ndnd_cells() {
     ndnd_forwarder
     ndnd_support
     ndnd_stream
+    ndnd_send
     ndnd_people
     ndnd_multicast
     ndnd_strangers
@@ -332,10 +333,12 @@ ndnd_support() {
     expect "extension fields: ours answers" "answers: yes" python3 "$here/support.py" "$socket" yes
 }
 
-# start_telling NODE [TEXT]: the same, which tells consumers about paths, with more in its file.
-start_telling() {
+# start_hops HOPS NODE [TEXT]: the same with these hops, and more in its file.
+start_hops() {
+    local hops=$1
+    shift
     cat >"$home/$1.toml" <<TOML
-hops = ["rate-feedback", "path-labels"]
+hops = [$hops]
 listen = { udp = ["127.0.0.1:0"], tcp = [], unix = ["$home/$1.sock"] }
 ${2:-}
 TOML
@@ -344,15 +347,24 @@ TOML
     await "$home/$1.json"
 }
 
+# beyond SOCKET: the part of a node's file by which everything is requested through the forwarder at a Unix socket.
+beyond() {
+    cat <<TOML
+[[face]]
+uri = "unix://$1"
+[[route]]
+prefix = "/"
+face = "unix://$1"
+TOML
+}
+
 # A live stream over three forwarders, of which ndnd's is the middle one: what ours would tell of paths ends there.
 ndnd_stream() {
     local theirs=$home/ndnd.sock
-    start_telling far
-    start_telling near "[[face]]
-uri = \"unix://$theirs\"
-[[route]]
-prefix = \"/\"
-face = \"unix://$theirs\""
+    # They tell consumers about paths.
+    local hops='"rate-feedback", "path-labels"'
+    start_hops "$hops" far
+    start_hops "$hops" near "$(beyond "$theirs")"
     expect "namecast route add, at ndnd, to a publisher's forwarder" "cost 1" "$NAMECAST" route add /interop/cam \
         "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --connect "unix://$theirs"
     "$NAMECAST" publish /interop/cam --ladder 200k --quiet --connect "unix://$home/far.sock" &
@@ -362,6 +374,39 @@ face = \"unix://$theirs\""
     expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
     expect "the same: ndnd is not taken for a neighbour that knows our fields" '"speaks_extensions": ?false' \
         "$NAMECAST" status --json --port "$(grep -oE 'http://127.0.0.1:[0-9]+' "$home/far.json" | grep -oE '[0-9]+$')"
+}
+
+# A file for three receivers over the same three forwarders: ours count requests, and ndnd's in the middle does not. One receiver is
+# killed and begins again.
+ndnd_send() {
+    local theirs=$home/ndnd.sock cell="files sent over ours, ndnd and ours" killed
+    start_hops '"any-next"' sender
+    start_hops '"any-next"' receivers "$(beyond "$theirs")"
+    expect "namecast route add, at ndnd, to a sender's forwarder" "cost 1" "$NAMECAST" route add /interop/film \
+        "udp4://127.0.0.1:$(port udp4 sender)" --cost 1 --connect "unix://$theirs"
+    head -c 3000000 /dev/urandom >"$home/film"
+    "$NAMECAST" send "$home/film" /interop/film --policy 10M --connect "unix://$home/sender.sock" >"$home/send.log" 2>&1 &
+    started+=($!)
+    receive_film killed >"$home/killed.log" 2>&1 &
+    killed=$!
+    receive_film second >"$home/second.log" 2>&1 &
+    other=$!
+    sleep 1
+    kill -9 "$killed"
+    { wait "$killed"; } 2>/dev/null || true
+    expect "$cell: the first" "" receive_film first
+    expect "$cell: one that was killed and begins again" "" receive_film killed
+    wait "$other" || fail "$cell: the second: $(cat "$home/second.log")"
+    for other in first second killed; do
+        cmp "$home/film" "$home/film-$other/film" || fail "$cell: another file came to the $other"
+    done
+    say "ok  $cell: all have the same file"
+}
+
+# receive_film RECEIVER: into a folder of its own, within a minute.
+receive_film() {
+    mkdir -p "$home/film-$1"
+    exec "$NAMECAST" receive /interop/film --into "$home/film-$1" --duration 60s --connect "unix://$home/receivers.sock"
 }
 
 # Two people, one at our forwarder, which takes Data and an Interest in one packet, and one at ndnd's, which does not.

@@ -5,9 +5,10 @@
 //!                     /parity  parity, as long as it is needed
 //!                     /signatures   of each segment that came, for neighbours
 //!                     /here    which segments are here: written now and then, for whoever goes on after this process
+//!                     /lock    held by the process that writes here
 //! ```
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -34,6 +35,7 @@ pub(super) struct Storage {
     here: SegmentSet,
     /// Octets of the object that were read in order.
     read: u64,
+    _lock: File,
 }
 
 /// The files that are being received. One of them is open, and the file of signatures, which each segment needs, too.
@@ -69,10 +71,14 @@ impl Storage {
             *next += file.size;
             Some(start)
         });
+        check_room(&contents, &directory, &parent)?;
+        fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
         let mut storage = Self {
             targets,
             here: SegmentSet::new(0),
             read: 0,
+            _lock: lock(&directory)?,
             pieces: Pieces {
                 starts: starts.collect(),
                 open: None,
@@ -81,34 +87,11 @@ impl Storage {
                 contents,
             },
         };
-        storage.check_room(&parent)?;
-        let directory = &storage.pieces.directory;
-        fs::create_dir_all(directory)
-            .with_context(|| format!("cannot make {}", directory.display()))?;
         let total = storage.contents().total();
         storage.here = storage
             .read_here(&identity)
             .unwrap_or_else(|| SegmentSet::new(total));
         Ok(storage)
-    }
-
-    fn check_room(&self, parent: &Path) -> anyhow::Result<()> {
-        let size = self.contents().size();
-        let known = fs::read_dir(&self.pieces.directory)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let here: u64 = known
-            .filter_map(|entry| entry.metadata().ok())
-            .map(|it| it.len())
-            .sum();
-        match free_space(parent).filter(|free| size.saturating_sub(here) > *free) {
-            Some(free) => bail!(
-                "{size} bytes are to come, and {free} are free in {}: choose another directory with --into",
-                parent.display()
-            ),
-            None => Ok(()),
-        }
     }
 
     fn read_here(&self, identity: &[u8; 32]) -> Option<SegmentSet> {
@@ -399,6 +382,35 @@ impl KeptSegments for Pieces {
     }
 }
 
+fn check_room(contents: &Contents, directory: &Path, parent: &Path) -> anyhow::Result<()> {
+    let size = contents.size();
+    let known = fs::read_dir(directory).into_iter().flatten().flatten();
+    let here: u64 = known
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|it| it.len())
+        .sum();
+    match free_space(parent).filter(|free| size.saturating_sub(here) > *free) {
+        Some(free) => bail!(
+            "{size} bytes are to come, and {free} are free in {}: choose another directory with --into",
+            parent.display()
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Keeps other processes from the directory, where the file system can.
+fn lock(directory: &Path) -> anyhow::Result<File> {
+    let path = directory.join("lock");
+    let file = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => bail!(
+            "another process receives the same files into {}: wait for it, or choose another directory with --into",
+            directory.display()
+        ),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
+    }
+}
+
 /// Returns where files are until all are whole.
 fn directory_of(contents: &Contents, parent: &Path) -> PathBuf {
     parent.join(format!(".namecast-{:016x}", contents.version))
@@ -538,6 +550,8 @@ mod tests {
             storage.save().unwrap();
         }
         let mut storage = Storage::open(contents.clone(), into, false).unwrap();
+        let error = Storage::open(contents.clone(), into, false).unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
         assert_eq!(storage.here().count(), 4);
         let mut read = Vec::new();
         while let part = storage.read_on().unwrap()

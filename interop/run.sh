@@ -292,7 +292,12 @@ ndnd_objects() {
     eventually "ndnd ping, of namecast ping --serve" "2 received" "$ndnd" ping -c 2 /interop/ping-ours
     # Before the forwarder: without it, ndnd takes minutes to give its prefixes back.
     kill "${serving[@]}"
-    wait "${serving[@]}" || true
+    for _ in $(seq 100); do
+        kill -0 "${serving[@]}" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "${serving[@]}" 2>/dev/null || true
+    { wait "${serving[@]}"; } 2>/dev/null || true
 }
 
 # Our commands at ndnd's forwarder.

@@ -208,7 +208,7 @@ impl Rules {
         let Some(schema) = &self.schema else {
             return Ok(None);
         };
-        let identity = certified(store, name)?.with_context(|| {
+        let identity = store.certified(name)?.with_context(|| {
             format!(
                 "no certificate for {name} is installed: send `namecast trust request {name}` to who holds the anchor, and install the answer with `namecast trust install FILE`"
             )
@@ -242,13 +242,6 @@ impl Rules {
         );
         Ok(Some(Certified { identity, followed }))
     }
-}
-
-/// Returns the key that a certificate was installed for, of `name` or else of its longest prefix.
-pub(crate) fn certified(store: &KeyStore, name: &Name) -> anyhow::Result<Option<Identity>> {
-    let mut prefixes = (0..=name.len()).rev().map(|length| name.prefix(length));
-    let found = prefixes.find_map(|prefix| store.certified(&prefix).transpose());
-    Ok(found.transpose()?)
 }
 
 /// Returns what shows forwarders that the holder of a certified key may register names.

@@ -27,6 +27,9 @@ pub enum Error {
     /// The key's certificate is damaged.
     #[error("the certificate of {0} is damaged: {1}")]
     Certificate(Name, String),
+    /// No certificate was installed for a name, nor for a prefix of it.
+    #[error("no certificate for {0} is installed: `namecast trust request {0}` asks for one")]
+    NotCertified(Name),
     /// What is to be published is not valid.
     #[error(transparent)]
     Setup(#[from] namecast_apps::live::SetupError),

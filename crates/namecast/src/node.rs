@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use namecast_apps::Application;
 use namecast_net::{
-    FaceId, FaceUri, Handle, KeyStore, LinkState, NodeConfig, Registration, WeakHandle, drive,
+    FaceId, FaceUri, Handle, Identity, KeyStore, LinkState, NodeConfig, Registration, WeakHandle,
+    drive,
 };
 use namecast_packet::{Certificate, Name, Signer};
 use namecast_units::{ByteSize, Timestamp};
@@ -208,15 +209,33 @@ impl Node {
         &self,
         identity: &Name,
     ) -> Result<(Box<dyn Signer + Send>, Certificate), Error> {
-        let store = match &self.keys {
-            Some(directory) => KeyStore::open(directory),
-            None => KeyStore::open_default(),
-        };
-        let key = store?.identity(identity)?;
-        let certificate = Certificate::decode(key.certificate)
-            .map_err(|error| Error::Certificate(identity.clone(), error.to_string()))?;
-        Ok((key.signer, certificate))
+        read(identity, self.key_store()?.identity(identity)?)
     }
+
+    /// Returns the key that a certificate was installed for, of `name` or else of its longest prefix.
+    pub(crate) fn certified(
+        &self,
+        name: &Name,
+    ) -> Result<(Box<dyn Signer + Send>, Certificate), Error> {
+        let certified = self.key_store()?.certified(name)?;
+        read(
+            name,
+            certified.ok_or_else(|| Error::NotCertified(name.clone()))?,
+        )
+    }
+
+    fn key_store(&self) -> Result<KeyStore, Error> {
+        Ok(match &self.keys {
+            Some(directory) => KeyStore::open(directory)?,
+            None => KeyStore::open_default()?,
+        })
+    }
+}
+
+fn read(name: &Name, key: Identity) -> Result<(Box<dyn Signer + Send>, Certificate), Error> {
+    let certificate = Certificate::decode(key.certificate)
+        .map_err(|error| Error::Certificate(name.clone(), error.to_string()))?;
+    Ok((key.signer, certificate))
 }
 
 fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -21,6 +21,7 @@ pub struct Publish {
     streams: Vec<StreamInfo>,
     /// X25519 keys of readers; `None`: samples are not sealed.
     readers: Option<BTreeSet<[u8; 32]>>,
+    is_certified: bool,
 }
 
 /// One bitrate of a video.
@@ -59,6 +60,7 @@ impl Node {
             root: parse_name(name)?,
             streams: Vec::new(),
             readers: None,
+            is_certified: false,
         })
     }
 }
@@ -140,6 +142,14 @@ impl Publish {
         self
     }
 
+    /// Signs with the key that a certificate of a room was installed for, of the name or of its longest prefix, so that consumers who go by
+    /// the room's schema accept it.
+    #[must_use]
+    pub const fn certified(mut self) -> Self {
+        self.is_certified = true;
+        self
+    }
+
     /// Adds a stream as a catalogue describes it.
     #[must_use]
     pub fn stream(mut self, stream: StreamInfo) -> Self {
@@ -151,9 +161,12 @@ impl Publish {
     /// first used.
     ///
     /// # Errors
-    /// If a stream is not valid, there is no key, or the node has stopped.
+    /// If a stream is not valid, there is no key or no certificate, or the node has stopped.
     pub async fn start(self) -> Result<Publication, Error> {
-        let (signer, certificate) = self.node.identity(&self.root)?;
+        let (signer, certificate) = match self.is_certified {
+            true => self.node.certified(&self.root)?,
+            false => self.node.identity(&self.root)?,
+        };
         let config = PublisherConfig {
             root: self.root.clone(),
             streams: self.streams,

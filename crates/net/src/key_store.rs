@@ -158,12 +158,18 @@ impl KeyStore {
         Ok(under(contents.seed, &contents.certificate))
     }
 
-    /// The key of `name` under the certificate that was [installed](Self::install) for it; its KeyLocator is the certificate's whole name.
-    /// `None` if there is none.
+    /// The key of `name`, or else of its longest prefix, under the certificate that was [installed](Self::install) for it; its KeyLocator is
+    /// the certificate's whole name. `None` if there is none.
     ///
     /// # Errors
-    /// If its file cannot be read, or is damaged.
+    /// If a file cannot be read, or is damaged.
     pub fn certified(&self, name: &Name) -> Result<Option<Identity>, KeyStoreError> {
+        let mut prefixes = (0..=name.len()).rev().map(|length| name.prefix(length));
+        let found = prefixes.find_map(|prefix| self.certified_exactly(&prefix).transpose());
+        found.transpose()
+    }
+
+    fn certified_exactly(&self, name: &Name) -> Result<Option<Identity>, KeyStoreError> {
         let path = self.path_of(name);
         let text = match read_file(&path) {
             Ok(text) => text,

@@ -7,12 +7,16 @@ use namecast_units::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::terms::Leader;
+
 /// Longest cue or report, in octets of JSON.
 pub const MAX_CUE: usize = 4_000;
 /// Longest number of a cue, and longest name of a target, in octets.
 const MAX_TEXT: usize = 64;
 /// Most targets of a cue.
 const MAX_TARGETS: usize = 64;
+/// Highest term, so that nobody can take the last one.
+pub const MAX_TERM: u32 = 1_000_000;
 
 /// Identity of a cue: 16 random octets, as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,6 +35,8 @@ pub enum Action {
     Stop,
     /// Undo the cue.
     Undo,
+    /// Nothing but the term: the desk leads from now on.
+    Lead,
 }
 
 /// One cue.
@@ -42,6 +48,9 @@ pub struct Cue {
     pub number: String,
     /// Its action.
     pub action: Action,
+    /// Term of the desk that sends it: devices execute cues of the highest term.
+    #[serde(default)]
+    pub term: u32,
     /// Time of execution, by the desk's clock: microseconds since 1970.
     #[serde(with = "micros")]
     pub at: Timestamp,
@@ -62,9 +71,11 @@ pub struct Done {
     pub number: String,
     /// Its outcome.
     pub outcome: Outcome,
-    /// Time of the outcome, by the desk's clock as the device knows it.
-    #[serde(with = "micros")]
-    pub at: Timestamp,
+    /// The outcome's time after that of the cue, in microseconds; negative: before it.
+    pub late_us: i64,
+    /// The desk that leads, where the cue is of another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<Leader>,
 }
 
 /// Outcome of a cue.
@@ -77,6 +88,8 @@ pub enum Outcome {
     Stale,
     /// A stop arrived before its time.
     Stopped,
+    /// Another desk leads.
+    Superseded,
 }
 
 /// Why a cue was refused.
@@ -107,6 +120,7 @@ impl Action {
             Self::Go => "go",
             Self::Stop => "stop",
             Self::Undo => "undo",
+            Self::Lead => "lead",
         }
     }
 }
@@ -118,6 +132,7 @@ impl Outcome {
             Self::Executed => "executed",
             Self::Stale => "stale",
             Self::Stopped => "stopped",
+            Self::Superseded => "superseded",
         }
     }
 }
@@ -168,6 +183,9 @@ impl Cue {
         }
         if !self.targets.iter().all(|target| is_text(target)) {
             return wrong("targets", problem);
+        }
+        if self.term > MAX_TERM {
+            return wrong("term", "expected at most 1000000");
         }
         Ok(())
     }
@@ -263,6 +281,7 @@ mod tests {
             id: CueId([0xab; 16]),
             number: "12.5".to_owned(),
             action: Action::Go,
+            term: 2,
             at: Timestamp::from_micros(1_760_000_000_300_000),
             targets: vec!["light-1".to_owned()],
             values: Map::from_iter([("level".to_owned(), Value::from(80))]),
@@ -271,7 +290,7 @@ mod tests {
 
     #[test]
     fn a_cue_is_readable_json_and_reads_back() {
-        let json = r#"{"id":"abababababababababababababababab","number":"12.5","action":"go","at":1760000000300000,"targets":["light-1"],"values":{"level":80}}"#;
+        let json = r#"{"id":"abababababababababababababababab","number":"12.5","action":"go","term":2,"at":1760000000300000,"targets":["light-1"],"values":{"level":80}}"#;
         let octets = cue().encode().unwrap();
         assert_eq!(String::from_utf8(octets.clone()).unwrap(), json);
         assert_eq!(Cue::decode(&octets).unwrap(), cue());
@@ -286,6 +305,7 @@ mod tests {
             wrong.encode().unwrap_err().to_string()
         };
         assert!(refused(|cue| cue.number.clear()).starts_with("number: "));
+        assert!(refused(|cue| cue.term = MAX_TERM + 1).starts_with("term: "));
         assert!(refused(|cue| cue.number = "x\n".to_owned()).starts_with("number: "));
         assert!(refused(|cue| cue.targets = vec!["a".to_owned(); 65]).starts_with("targets: "));
         let long =
@@ -294,6 +314,10 @@ mod tests {
         let text = |json: &str| Cue::decode(json.as_bytes()).unwrap_err().to_string();
         assert!(
             text(r#"{"id":"ab","number":"1","action":"go","at":1}"#).contains("32 hexadecimal")
+        );
+        assert!(
+            text(r#"{"id":"abababababababababababababababab","number":"1","action":"go","term":18446744073709551615,"at":1}"#)
+                .contains("invalid value")
         );
         assert!(
             text(r#"{"id":"+bababababababababababababababab","number":"1","action":"go","at":1}"#)

@@ -8,6 +8,7 @@ use namecast_units::Timestamp;
 use smart_default::SmartDefault;
 
 use super::cue::{Action, Cue, CueId, Done, Outcome};
+use super::terms::{Leader, Standing, Terms};
 
 /// How a device works, within which bounds.
 #[derive(Clone, Debug, SmartDefault)]
@@ -54,17 +55,20 @@ pub struct DeviceCounters {
     pub repeated: u64,
     /// Cues for others.
     pub for_others: u64,
-    /// Cues whose time is too far ahead, or for which there was no room.
+    /// Cues whose time or term is too far ahead, or for which there was no room.
     pub refused: u64,
+    /// Cues of desks that do not lead.
+    pub superseded: u64,
 }
 
-/// Decides which cues are executed, and when. Times are those of the desk's clock, as the device knows it.
+/// Decides which cues are executed, and when. Times are those of the device's clock.
 #[derive(Debug)]
 pub struct Device {
     config: DeviceConfig,
     /// Cues that wait, by their time and in the order in which they came.
     waiting: BTreeMap<(Timestamp, u64), Cue>,
     came: u64,
+    terms: Terms,
     known: BTreeSet<CueId>,
     /// The same in their order.
     order: VecDeque<CueId>,
@@ -80,6 +84,7 @@ impl Device {
             config,
             waiting: BTreeMap::new(),
             came: 0,
+            terms: Terms::default(),
             known: BTreeSet::new(),
             order: VecDeque::new(),
             outputs: VecDeque::new(),
@@ -94,9 +99,22 @@ impl Device {
         &self.counters
     }
 
-    /// Takes a verified cue.
-    pub fn handle_cue(&mut self, now: Timestamp, cue: Cue) {
-        if !cue.is_for(&self.config.id) {
+    /// Returns the desk that it obeys, once it heard one.
+    pub const fn leader(&self) -> Option<&Leader> {
+        self.terms.leader()
+    }
+
+    /// Takes a verified cue of `desk`, with its time by the device's clock.
+    pub fn handle_cue(&mut self, now: Timestamp, desk: &str, cue: Cue) {
+        let standing = self.terms.hear(desk, cue.term);
+        if standing == Standing::Superseded {
+            self.counters.superseded += 1;
+            self.report(now, &cue, Outcome::Superseded);
+        } else if standing == Standing::Implausible {
+            self.counters.refused += 1;
+        } else if cue.action == Action::Lead {
+            // Its term is all that it says.
+        } else if !cue.is_for(&self.config.id) {
             self.counters.for_others += 1;
         } else if self.known.contains(&cue.id) || self.is_waiting(cue.id) {
             self.counters.repeated += 1;
@@ -146,7 +164,7 @@ impl Device {
         }
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) is due, by the desk's clock.
+    /// Returns when [`handle_timeout`](Self::handle_timeout) is due.
     pub fn poll_timeout(&self) -> Option<Timestamp> {
         self.waiting.keys().next().map(|(at, _)| *at)
     }
@@ -168,11 +186,14 @@ impl Device {
     }
 
     fn report(&mut self, now: Timestamp, cue: &Cue, outcome: Outcome) {
+        let micros = |at: Timestamp| i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
+        let leader = self.terms.leader();
         self.outputs.push_back(Output::Report(Done {
             id: cue.id,
             number: cue.number.clone(),
             outcome,
-            at: now,
+            late_us: micros(now) - micros(cue.at),
+            leader: leader.filter(|_| outcome == Outcome::Superseded).cloned(),
         }));
     }
 }
@@ -194,6 +215,7 @@ mod tests {
             id: CueId([number; 16]),
             number: number.to_string(),
             action,
+            term: 0,
             at,
             targets: Vec::new(),
             values: Map::new(),
@@ -229,8 +251,8 @@ mod tests {
     fn a_cue_is_executed_once_and_at_its_time() {
         let mut device_1 = device(&[]);
         let go = cue(1, Action::Go, after(300));
-        device_1.handle_cue(after(25), go.clone());
-        device_1.handle_cue(after(30), go.clone());
+        device_1.handle_cue(after(25), "main", go.clone());
+        device_1.handle_cue(after(30), "main", go.clone());
         assert_eq!(taken(&mut device_1), (vec![], vec![], vec![]));
         assert_eq!(device_1.poll_timeout(), Some(after(300)));
         device_1.handle_timeout(after(299));
@@ -240,11 +262,11 @@ mod tests {
             taken(&mut device_1),
             (vec![1], vec![1], vec![Outcome::Executed])
         );
-        device_1.handle_cue(after(310), go.clone());
+        device_1.handle_cue(after(310), "main", go.clone());
         assert!(taken(&mut device_1).1.is_empty());
         assert_eq!(device_1.counters().repeated, 2);
         let mut again = device(&[1]);
-        again.handle_cue(after(400), go);
+        again.handle_cue(after(400), "main", go);
         again.handle_timeout(after(500));
         assert_eq!(taken(&mut again), (vec![], vec![], vec![]));
     }
@@ -253,13 +275,13 @@ mod tests {
     #[test]
     fn a_stale_cue_is_reported_and_not_executed() {
         let mut device = device(&[]);
-        device.handle_cue(after(2_000), cue(1, Action::Go, START));
-        device.handle_cue(after(2_001), cue(2, Action::Go, START));
+        device.handle_cue(after(2_000), "main", cue(1, Action::Go, START));
+        device.handle_cue(after(2_001), "main", cue(2, Action::Go, START));
         let (journal, executed, reported) = taken(&mut device);
         assert_eq!((journal, executed), (vec![1], vec![1]));
         assert_eq!(reported, [Outcome::Executed, Outcome::Stale]);
         // It is not executed either if the clock is set back, and it comes again.
-        device.handle_cue(after(0), cue(2, Action::Go, START));
+        device.handle_cue(after(0), "main", cue(2, Action::Go, START));
         assert!(taken(&mut device).1.is_empty());
     }
 
@@ -267,9 +289,9 @@ mod tests {
     #[test]
     fn a_stop_takes_back_what_waits() {
         let mut device = device(&[]);
-        device.handle_cue(after(0), cue(1, Action::Go, after(500)));
-        device.handle_cue(after(100), cue(2, Action::Stop, after(100)));
-        device.handle_cue(after(110), cue(3, Action::Go, after(600)));
+        device.handle_cue(after(0), "main", cue(1, Action::Go, after(500)));
+        device.handle_cue(after(100), "main", cue(2, Action::Stop, after(100)));
+        device.handle_cue(after(110), "main", cue(3, Action::Go, after(600)));
         device.handle_timeout(after(1_000));
         let (journal, executed, reported) = taken(&mut device);
         assert_eq!((journal, executed), (vec![1, 2, 3], vec![2, 3]));
@@ -286,16 +308,57 @@ mod tests {
             ..DeviceConfig::default()
         });
         for number in 1..=3 {
-            device.handle_cue(START, cue(number, Action::Go, after(10)));
+            device.handle_cue(START, "main", cue(number, Action::Go, after(10)));
         }
-        device.handle_cue(START, cue(4, Action::Go, after(60_001)));
+        device.handle_cue(START, "main", cue(4, Action::Go, after(60_001)));
         assert_eq!(device.counters().refused, 2);
         device.handle_timeout(after(10));
-        device.handle_cue(after(10), cue(5, Action::Go, after(10)));
+        device.handle_cue(after(10), "main", cue(5, Action::Go, after(10)));
         assert_eq!((device.known.len(), device.order.len()), (2, 2));
         let mut theirs = cue(6, Action::Go, START);
         theirs.targets = vec!["b".to_owned()];
-        device.handle_cue(START, theirs);
+        device.handle_cue(START, "main", theirs);
         assert_eq!(device.counters().for_others, 1);
+    }
+
+    /// Two desks were cut apart, and the device hears both: it obeys the one that took over, and tells the other.
+    #[test]
+    fn of_two_desks_the_one_with_the_higher_term_is_obeyed() {
+        let mut device = device(&[]);
+        let with_term = |number, term, at| Cue {
+            term,
+            ..cue(number, Action::Go, at)
+        };
+        device.handle_cue(after(0), "main", with_term(1, 0, after(300)));
+        let lead = Cue {
+            term: 1,
+            ..cue(9, Action::Lead, after(100))
+        };
+        device.handle_cue(after(100), "backup", lead);
+        // The new leader repeats what the last one sent.
+        device.handle_cue(after(101), "backup", with_term(1, 1, after(300)));
+        device.handle_cue(after(110), "main", with_term(2, 0, after(400)));
+        device.handle_cue(after(120), "backup", with_term(3, 1, after(420)));
+        device.handle_cue(after(130), "other", with_term(4, 900, after(130)));
+        device.handle_timeout(after(1_000));
+        let mut reported = Vec::new();
+        let mut executed = Vec::new();
+        while let Some(output) = device.poll_output() {
+            match output {
+                Output::Execute(cue) => executed.push(cue.id.0[0]),
+                Output::Report(done) => reported.push((done.id.0[0], done.outcome, done.leader)),
+                Output::Journal(_) => {}
+            }
+        }
+        assert_eq!(executed, [1, 3]);
+        let backup = Leader {
+            term: 1,
+            desk: "backup".to_owned(),
+        };
+        assert_eq!(reported[0], (2, Outcome::Superseded, Some(backup)));
+        assert_eq!(reported[1], (1, Outcome::Executed, None));
+        let counters = device.counters();
+        assert_eq!((counters.superseded, counters.refused), (1, 1));
+        assert_eq!(device.leader().unwrap().desk, "backup");
     }
 }

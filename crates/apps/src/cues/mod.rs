@@ -5,20 +5,27 @@
 //!    ◀──────────── event of the device: cue 12.5 executed, 0.4 ms late ────────────────┘
 //! ```
 //!
-//! Cues are events of `/<show>/cues`, stream [`CUES`]. Their times are those of the desk's clock, to which each device knows its offset. A device
-//! writes a cue to its journal before it executes it, so that no cue is executed twice after a crash.
+//! Cues are events of `/<show>/cues/<list>/<desk>`, stream [`CUES`]. Their times are those of the desk's clock, to which each device knows its
+//! offset. A device writes a cue to its journal before it executes it, so that no cue is executed twice after a crash. Of several desks
+//! devices obey the one with the highest term, and a desk that hears of a higher one stops.
 
 mod cue;
+mod desk;
 mod device;
+mod terms;
 
-pub use cue::{Action, Cue, CueError, CueId, Done, MAX_CUE, Outcome};
+pub use cue::{Action, Cue, CueError, CueId, Done, MAX_CUE, MAX_TERM, Outcome};
+pub use desk::Desk;
 pub use device::{Device, DeviceConfig, DeviceCounters, Output};
+pub use terms::{Leader, Standing, Terms};
 
 use namecast_packet::Name;
 use namecast_stream::StreamInfo;
 
 /// Stream of a desk's cues.
 pub const CUES: &str = "cues";
+/// Name of the cue list: a show has one.
+const LIST: &str = "main";
 /// Stream of a device's reports.
 pub const ACKS: &str = "acks";
 /// Most cues, and most reports of a device, a second that numbers leave room for.
@@ -26,9 +33,10 @@ const PER_SECOND: u32 = 100;
 /// Octets of a usual one.
 const USUAL: u32 = 200;
 
-/// Root under which the desk of `show` publishes.
-pub fn desk_root(show: &Name) -> Name {
-    show.builder().generic("cues").finish()
+/// Root under which a desk of `show` publishes cues.
+pub fn desk_root(show: &Name, desk: &str) -> Name {
+    let cues = show.builder().generic("cues");
+    cues.generic(LIST).generic(desk).finish()
 }
 
 /// Root under which a device of `show` publishes.

@@ -74,6 +74,8 @@ pub struct Stats {
     pub clock_offset_rtt_ms: Option<f64>,
     /// Sealed samples, opened and not.
     pub sealed: SealedStats,
+    /// Time since anything that the publisher signed arrived, ms.
+    pub silent_ms: Option<f64>,
     /// Versions of the roster that the publisher has and that did not arrive here within 20 s.
     pub rosters_held_back: u64,
     /// Packets whose signature or digest was wrong, of all kinds; none of them had any effect.

@@ -4,20 +4,19 @@ mod desk;
 mod device;
 mod journal;
 mod list;
+mod show;
 
 use clap::{Args, Subcommand};
-use namecast::{Node, Options};
 use namecast_command::parse_duration;
-use namecast_units::{ByteSize, Duration};
+use namecast_packet::Name;
+use namecast_units::Duration;
 
-use crate::arguments::Keys;
+use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
+use crate::rules::Rules;
 
-use desk::Desk;
+use desk::DeskCommand;
 pub(super) use device::{DeviceCommand, run as run_device};
-
-/// Memory of each side for packets: the other side requests them within seconds.
-const CACHE: ByteSize = ByteSize::mebibytes(4);
 
 /// `namecast cue`.
 #[derive(Debug, Args)]
@@ -31,7 +30,7 @@ pub struct CueCommand {
 #[derive(Debug, Subcommand)]
 pub enum CueAction {
     /// Run the desk of a show: it reads commands, and prints the reports of devices.
-    Desk(Desk),
+    Desk(DeskCommand),
 }
 
 /// Runs the command.
@@ -44,27 +43,24 @@ pub(super) async fn run(arguments: CueCommand) -> anyhow::Result<()> {
 /// Options of desk and device.
 #[derive(Debug, Args)]
 pub struct ShowOptions {
+    /// Name of the show.
+    pub show: Name,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
     /// Print JSON, one object a line.
     #[arg(long)]
     pub json: bool,
+    /// Whose key counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
+    /// Which keys may sign for desks and devices.
+    #[command(flatten)]
+    pub rules: Rules,
     /// The forwarder to use.
     #[command(flatten)]
     pub connect: Connect,
     /// Directory of keys.
     #[command(flatten)]
     pub keys: Keys,
-}
-
-/// A node behind the forwarder of `options`.
-async fn node(options: &ShowOptions) -> anyhow::Result<Node> {
-    let node = Node::start(Options {
-        keys: options.keys.keys.clone(),
-        cache: CACHE,
-    });
-    let chosen = options.connect.keep(node.inner()).await?;
-    node.attach(chosen.face).await?;
-    Ok(node)
 }

@@ -27,7 +27,6 @@ use super::sources::{Came, Sources};
 use crate::archiving::ArchiveFigures;
 use crate::arguments::{Keys, Media};
 use crate::hexadecimal::hex;
-use crate::rules::certified;
 
 /// Time without pictures and sound after which an input is not well.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
@@ -85,7 +84,7 @@ impl Manner {
     pub(super) fn identity(&self, keys: &Keys, name: &Name) -> anyhow::Result<Identity> {
         let store = key_store(keys.keys.clone())?;
         let certified = match self.is_certified {
-            true => certified(&store, name)?,
+            true => store.certified(name)?,
             false => None,
         };
         certified.map_or_else(|| Ok(store.identity(name)?), Ok)

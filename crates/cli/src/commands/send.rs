@@ -30,7 +30,7 @@ use super::{FIGURES_INTERVAL, key_store};
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
-use crate::rules::{Rules, certified, credential};
+use crate::rules::{Rules, credential};
 use crate::telemetry::tables::{self, Command};
 use crate::telemetry::{Observation, Reporter};
 use files::Files;
@@ -150,7 +150,7 @@ impl Through {
         if self.rules.schema.is_none() {
             return Ok(Credential::None);
         }
-        let identity = certified(&key_store(self.keys.keys.clone())?, name)?;
+        let identity = key_store(self.keys.keys.clone())?.certified(name)?;
         Ok(identity.map_or(Credential::None, credential))
     }
 

@@ -13,11 +13,13 @@ use crate::program::{Program, command, home, start_forwarder, until};
 struct Desk(Program);
 
 impl Desk {
+    /// Its JSON goes to `desk.json` of its home.
     fn start(home: &Path, arguments: &str) -> Self {
         let mut command = command(home, &format!("cue desk /show --json {arguments}"));
         let file = fs::File::create(home.join("desk.json")).unwrap();
-        let child = command.stdin(Stdio::piped()).stdout(file).spawn().unwrap();
-        Self(Program(child))
+        let said = fs::File::create(home.join("stderr")).unwrap();
+        let command = command.stdin(Stdio::piped()).stdout(file).stderr(said);
+        Self(Program(command.spawn().unwrap()))
     }
 
     fn say(&mut self, line: &str) {
@@ -116,6 +118,65 @@ fn devices_execute_each_cue_once() {
         reported.iter().all(|(.., late)| *late >= 0.0),
         "{reported:?}"
     );
+}
+
+/// The desk that leads is killed with a cue on its way: the second takes over within two seconds and goes on with the list. The device
+/// executes each cue once, and the first desk, started again, hears that it does not lead any more.
+#[test]
+fn a_second_desk_takes_over_from_one_that_is_killed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let homes = ["main", "backup", "light-1"].map(|name| home(directory.path(), name));
+    let [main, backup, light] = &homes;
+    let list = "devices = ['light-1']\n[[cue]]\nnumber = '1'\n[[cue]]\nnumber = '2'\n";
+    for home in [main, backup] {
+        fs::write(home.join("show.toml"), list).unwrap();
+    }
+    let leading = format!("--list show.toml --connect {face}");
+    let mut first = Desk::start(main, &leading);
+    let second = format!("--list show.toml --desk backup --with main --auto --connect {face}");
+    let mut second = Desk::start(backup, &second);
+    let device = format!("{face} --desk main --desk backup");
+    let _light = Program(start_device(light, "light-1", &device));
+    // Until the device and the second desk hear the first one.
+    until("the device", || {
+        first.say("standby 1");
+        (!executed(light, "standby").is_empty()).then_some(())
+    });
+    second.say("go 2");
+    until("the second desk", || {
+        first.say("standby 1");
+        second.say("go 2");
+        let text = fs::read_to_string(backup.join("stderr")).unwrap();
+        text.contains("as main leads: write take").then_some(())
+    });
+    first.say("go");
+    until("the first cue was sent", || {
+        let lines = lines(&main.join("desk.json")).into_iter();
+        let mut sent = lines.filter(|line| line["action"] == "go");
+        sent.next().map(drop)
+    });
+    first.0.kill();
+    until("the second desk leads", || {
+        let lines = lines(&backup.join("desk.json")).into_iter();
+        let mut leads = lines.filter(|line| line["leads"] == true);
+        leads.next().map(drop)
+    });
+    second.say("go");
+    until("the second cue", || {
+        executed(light, "go")
+            .contains(&"2".to_owned())
+            .then_some(())
+    });
+    assert_eq!(executed(light, "go"), ["1", "2"]);
+    let mut again = Desk::start(main, &format!("{leading} --with backup"));
+    until("the first desk hears who leads", || {
+        again.say("standby 1");
+        let lines = lines(&main.join("desk.json")).into_iter();
+        let mut superseded = lines.filter(|line| line["leader"] == "backup");
+        superseded.next().map(drop)
+    });
+    assert_eq!(executed(light, "go"), ["1", "2"]);
 }
 
 /// A list with two cues of one number is refused before the show.

@@ -233,6 +233,7 @@ impl Watch {
             let event = self.roster.on_told(at, known, told);
             event.into_iter().for_each(|it| self.outbox.event(it));
         }
+        self.meters.on_heard(at);
         if let Some(sent) = heard.asked_at {
             self.sessions.on_clock(at, self.travel.heard(), served_at);
             self.proof.on_answer(sent, served_at);

@@ -293,6 +293,9 @@ impl Watch {
             };
             let taken = events.handle_answer(now, token, (data, &**verifier));
             self.meters.counters_mut().verification_failures += u64::from(taken.is_err());
+            if taken.is_ok() {
+                self.meters.on_heard(now);
+            }
             return taken.unwrap_or(true);
         }
         if let Some(consumer) = self.streams.consumer(token.client) {

@@ -34,6 +34,8 @@ pub(super) struct Meters {
     started_at: Option<Instant>,
     /// From then to the first frame.
     joined_after: Option<Duration>,
+    /// When anything that the publisher signed arrived last: metadata, an event, or the number of the newest one.
+    heard_at: Option<Instant>,
     wire: RateMeter,
     payload: RateMeter,
     frames: Frames,
@@ -53,6 +55,11 @@ impl Meters {
     /// Records a packet of `bytes`.
     pub(super) fn on_data(&mut self, now: Instant, bytes: u64) {
         self.wire.add(now, bytes);
+    }
+
+    /// Records that something arrived that the publisher signed.
+    pub(super) const fn on_heard(&mut self, now: Instant) {
+        self.heard_at = Some(now);
     }
 
     /// Records a sample that is delivered.
@@ -193,6 +200,7 @@ impl Watch {
             clock_offset_ms: self.clock.micros().map(|micros| micros as f64 / 1e3),
             clock_offset_rtt_ms: self.clock.rtt().map(millis),
             sealed: *self.unsealing.stats(),
+            silent_ms: self.meters.heard_at.map(|at| millis(now.since(at))),
             rosters_held_back: self.roster.held_back,
             verification_failures: self.verification_failures(),
             packets_unexpected: own.unexpected

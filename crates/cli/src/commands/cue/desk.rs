@@ -1,26 +1,24 @@
 //! `namecast cue desk`.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use namecast::{Node, Publication, Trust, Watched};
-use namecast_apps::cues::{self, ACKS, Action, CUES, Cue, CueId, Done};
+use namecast::Publication;
+use namecast_apps::cues::{self, Action, CUES, Cue, CueId, Desk, Done, Leader};
 use namecast_command::report::{print_error, print_line};
 use namecast_command::{Stop, parse_duration};
-use namecast_packet::Name;
 use namecast_units::{Duration, Timestamp};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
-use tokio::sync::mpsc;
 
+use super::ShowOptions;
 use super::list::{Entry, List};
-use super::{ShowOptions, node};
+use super::show::{Heard, Show, What};
 
-/// Reports of devices that wait to be shown.
-const MAX_REPORTS: usize = 1_024;
-/// Cues whose times are kept for their reports.
-const MAX_SENT: usize = 1_024;
+/// A leading desk that does not answer for this time is taken over by one with --auto: six questions.
+const SILENT: Duration = Duration::from_millis(1_500);
+/// Devices execute no cue that is later: so old ones are not repeated when a desk takes over.
+const STALE: Duration = Duration::from_secs(2);
 
 /// `namecast cue desk`.
 #[derive(Debug, Args)]
@@ -28,12 +26,15 @@ const MAX_SENT: usize = 1_024;
 Examples:
   namecast cue desk /show --list show.toml       read commands from standard input
   echo 'go 12.5' | namecast cue desk /show --device light-1 --duration 5s
+  namecast cue desk /show --list show.toml --desk backup --with main --auto    take over from the desk main when it ends
 
-Commands, one a line: 'go 12.5', 'standby 12.5', 'undo 12.5', 'stop'; 'go' or an empty line: the next cue of the list.
+Commands, one a line: 'go 12.5', 'standby 12.5', 'undo 12.5', 'stop'; 'go' or an empty line: the next cue of the list. 'take': take over from
+the desk that leads, and repeat its cues of the last 2 s, which no device executes twice.
 A list is a TOML file: devices = ['light-1'], and for each cue [[cue]] with number, text, targets and values.")]
-pub struct Desk {
-    /// Name of the show. Its key signs, and is made on first use.
-    pub show: Name,
+pub struct DeskCommand {
+    /// Options of both sides.
+    #[command(flatten)]
+    pub options: ShowOptions,
     /// The cue list.
     #[arg(long, value_name = "FILE")]
     pub list: Option<PathBuf>,
@@ -43,27 +44,40 @@ pub struct Desk {
     /// Time from a command to its execution: all devices have the cue by then, and execute it together.
     #[arg(long, value_name = "TIME", default_value = "300ms", value_parser = parse_duration)]
     pub lead: Duration,
-    /// Options of both sides.
-    #[command(flatten)]
-    pub options: ShowOptions,
+    /// Name of this desk.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub desk: String,
+    /// Another desk of the show, which is heard. May be repeated.
+    #[arg(long, value_name = "NAME")]
+    pub with: Vec<String>,
+    /// Follow the desk that leads, until 'take'.
+    #[arg(long, requires = "with")]
+    pub standby: bool,
+    /// Follow the desk that leads, and take over when it does not answer for 1.5 s.
+    #[arg(long, requires = "with")]
+    pub auto: bool,
 }
 
 /// A desk that runs.
 struct Running {
-    node: Node,
+    show: Show,
+    /// This desk's name.
+    name: String,
     publication: Publication,
+    desk: Desk,
     list: List,
     /// Place of the list's next cue.
     next: usize,
     lead: Duration,
     is_json: bool,
-    /// Cues that were sent, the oldest first.
-    sent: BTreeSet<(Timestamp, CueId)>,
+    /// The desk whose silence makes this one take over, while none was heard to lead.
+    first: Option<String>,
 }
 
 /// Runs until interrupted, or until its time is over.
-pub(super) async fn run(arguments: Desk) -> anyhow::Result<()> {
-    let mut stop = Stop::new(arguments.options.duration)?;
+pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
+    let options = &arguments.options;
+    let mut stop = Stop::new(options.duration)?;
     let mut list = match &arguments.list {
         Some(path) => List::read(path)?,
         None => List::default(),
@@ -71,69 +85,45 @@ pub(super) async fn run(arguments: Desk) -> anyhow::Result<()> {
     list.devices.extend(arguments.device.iter().cloned());
     list.devices.sort_unstable();
     list.devices.dedup();
-    let node = node(&arguments.options).await?;
-    let root = cues::desk_root(&arguments.show);
-    let publish = node.publish(&root.to_string())?;
-    let publication = publish.stream(cues::stream(CUES)).start().await?;
-    let (reports, mut heard) = mpsc::channel(MAX_REPORTS);
+    let (show, mut heard) = Show::join(options).await?;
+    let root = cues::desk_root(&options.show, &arguments.desk);
+    let publication = show.publish(&root, CUES).await?;
     for device in &list.devices {
-        listen(&node, &arguments.show, device, reports.clone()).await?;
+        show.hear_device(device).await?;
     }
-    let mut desk = Running {
-        node,
+    for desk in &arguments.with {
+        show.hear_desk(desk).await?;
+    }
+    let leads = !arguments.standby && !arguments.auto;
+    let mut running = Running {
+        show,
+        name: arguments.desk.clone(),
         publication,
+        desk: Desk::new(&arguments.desk, leads, STALE),
         list,
         next: 0,
         lead: arguments.lead,
-        is_json: arguments.options.json,
-        sent: BTreeSet::new(),
+        is_json: options.json,
+        first: arguments.with.first().filter(|_| arguments.auto).cloned(),
     };
-    desk.say(
-        || {
-            format!(
-                "Desk of {}. Devices: namecast device {} ID",
-                arguments.show, arguments.show
-            )
-        },
-        || json!({ "show": arguments.show.to_string() }),
+    let (name, desk) = (&options.show, &arguments.desk);
+    running.say(
+        || format!("Desk {desk} of {name}. Devices: namecast device {name} ID --desk {desk}"),
+        || json!({ "show": name.to_string(), "desk": desk, "leads": leads }),
     )?;
     let mut lines = BufReader::new(stdin()).lines();
     let mut is_reading = true;
     loop {
         tokio::select! {
             line = lines.next_line(), if is_reading => match line? {
-                Some(line) => desk.obey(&line).await?,
+                Some(line) => running.obey(&line).await?,
                 None => is_reading = false,
             },
-            Some((device, done)) = heard.recv() => desk.show(&device, &done)?,
+            Some(heard) = heard.recv() => running.hear(heard).await?,
             () = stop.wait() => break,
         }
     }
-    desk.node.shutdown().await;
-    Ok(())
-}
-
-/// Passes on the reports of a device.
-async fn listen(
-    node: &Node,
-    show: &Name,
-    device: &str,
-    reports: mpsc::Sender<(String, Done)>,
-) -> anyhow::Result<()> {
-    let root = cues::device_root(show, device).to_string();
-    let watch = node.watch(&root)?.data().stream(ACKS);
-    let mut watching = watch.trust(Trust::FirstUse).start().await?;
-    let device = device.to_owned();
-    tokio::spawn(async move {
-        while let Some(watched) = watching.next().await {
-            if let Watched::Frame(frame) = watched
-                && let Ok(done) = Done::decode(&frame.payload)
-                && reports.send((device.clone(), done)).await.is_err()
-            {
-                return;
-            }
-        }
-    });
+    running.show.node.shutdown().await;
     Ok(())
 }
 
@@ -147,9 +137,10 @@ impl Running {
             "standby" => Action::Standby,
             "undo" => Action::Undo,
             "stop" => Action::Stop,
+            "take" => return self.take_over().await,
             other => {
                 print_error(format_args!(
-                    "'{other}' is no command: write go, standby, undo or stop, and a cue's number"
+                    "'{other}' is no command: write go, standby, undo or stop, and a cue's number, or take"
                 ));
                 return Ok(());
             }
@@ -179,12 +170,16 @@ impl Running {
             Action::Stop => Duration::ZERO,
             _ => self.lead,
         };
-        let at = self.node.wall() + lead;
+        let at = self.show.node.wall() + lead;
         let cue = entry.cue(action, CueId(namecast_net::random()), at);
-        self.send(&cue, &entry.text).await
+        self.send(cue, &entry.text).await
     }
 
-    async fn send(&mut self, cue: &Cue, text: &str) -> anyhow::Result<()> {
+    async fn send(&mut self, cue: Cue, text: &str) -> anyhow::Result<()> {
+        let Some(cue) = self.desk.send(cue) else {
+            print_error(self.follows());
+            return Ok(());
+        };
         let octets = match cue.encode() {
             Ok(octets) => octets,
             Err(error) => {
@@ -193,10 +188,6 @@ impl Running {
             }
         };
         self.publication.send(CUES, octets).await?;
-        self.sent.insert((cue.at, cue.id));
-        if self.sent.len() > MAX_SENT {
-            self.sent.pop_first();
-        }
         let word = cue.action.word();
         self.say(
             || {
@@ -208,23 +199,102 @@ impl Running {
         )
     }
 
-    /// Prints the report of a device.
-    fn show(&self, device: &str, done: &Done) -> anyhow::Result<()> {
-        let sent = self.sent.iter().find(|(_, id)| *id == done.id);
-        let late = sent.map(|(at, _)| {
-            let micros = done.at.as_micros() as i64 - at.as_micros() as i64;
-            micros as f64 / 1e3
-        });
-        let word = done.outcome.word();
+    /// Advice where this desk does not lead.
+    fn follows(&self) -> String {
+        let leader = self.desk.leader().map_or("another desk", |it| &it.desk);
+        format!("nothing was sent, as {leader} leads: write take to take over")
+    }
+
+    /// Leads from now on, and repeats what devices may have missed.
+    async fn take_over(&mut self) -> anyhow::Result<()> {
+        let now = self.show.node.wall();
+        let cues = self.desk.take_over(now, CueId(namecast_net::random()));
+        for cue in &cues {
+            self.publication.send(CUES, cue.encode()?).await?;
+        }
+        let (term, repeated) = (cues[0].term, cues.len() - 1);
+        self.say(
+            || format!("This desk leads, term {term}. Cues of the last 2 s that were repeated: {repeated}"),
+            || json!({ "leads": true, "term": term, "repeated": repeated }),
+        )
+    }
+
+    async fn hear(&mut self, heard: Heard) -> anyhow::Result<()> {
+        let Heard { from, what } = heard;
+        match what {
+            What::Text(text) if !self.is_json => print_error(text),
+            What::Text(_) => {}
+            What::Lost(error) => print_error(format_args!("{from} is not heard: {error:#}")),
+            What::Silence(silence) => {
+                let leader = self.desk.leader().map(|leader| &leader.desk);
+                let is_leader = leader.or(self.first.as_ref()) == Some(&from);
+                if self.first.is_some() && is_leader && silence >= SILENT && !self.desk.leads() {
+                    self.take_over().await?;
+                }
+            }
+            What::Message(message, offset) => {
+                if let Ok(done) = Done::decode(&message) {
+                    return self.report(&from, &done);
+                }
+                match Cue::decode(&message) {
+                    Ok(cue) => return self.follow(&from, cue, offset),
+                    Err(error) => print_error(format_args!("{from} sends no cue: {error}")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a cue of another desk, whose clock shows `offset` more than ours.
+    fn follow(&mut self, desk: &str, cue: Cue, offset: i64) -> anyhow::Result<()> {
+        let micros = cue.at.as_micros().saturating_add_signed(-offset);
+        let at = Timestamp::from_micros(micros);
+        let number = cue.number.clone();
+        let is_go = cue.action == Action::Go;
+        let led = self.desk.leads();
+        if self.desk.handle_cue(desk, Cue { at, ..cue }) {
+            if let Some(place) = self.list.find(&number).filter(|_| is_go) {
+                self.next = place + 1;
+            }
+            self.tell_superseded(led)?;
+        }
+        Ok(())
+    }
+
+    fn tell_superseded(&self, led: bool) -> anyhow::Result<()> {
+        let Some(leader) = self.desk.leader().filter(|_| led && !self.desk.leads()) else {
+            return Ok(());
+        };
         self.say(
             || {
-                let number = &done.number;
-                match late {
-                    Some(late) => format!("  {number} {word} by {device}, {late:.1} ms after its time"),
-                    None => format!("  {number} {word} by {device}"),
-                }
+                let (desk, term) = (&leader.desk, leader.term);
+                format!("This desk follows: {desk} leads since term {term}. 'take' takes over")
             },
-            || json!({ "device": device, "number": done.number, "outcome": word, "late_ms": late, "id": done.id.to_string() }),
+            || json!({ "leads": false, "leader": leader.desk, "term": leader.term }),
+        )
+    }
+
+    /// Prints the report of a device. By what a device says, no other desk leads: it may lie.
+    fn report(&mut self, device: &str, done: &Done) -> anyhow::Result<()> {
+        if let Some(own) = done.leader.as_ref().filter(|it| it.desk == self.name) {
+            self.desk.hear(&own.desk, own.term);
+        }
+        let late = done.late_us as f64 / 1e3;
+        let (number, word) = (&done.number, done.outcome.word());
+        let leader = done.leader.as_ref();
+        self.say(
+            || match leader {
+                Some(Leader { desk, term }) => {
+                    format!("  {number} {word} by {device}, which obeys desk {desk}, term {term}: 'take' takes over")
+                }
+                None => format!("  {number} {word} by {device}, {late:.1} ms after its time"),
+            },
+            || {
+                json!({
+                    "device": device, "number": number, "outcome": word, "late_ms": late, "id": done.id.to_string(),
+                    "leader": leader.map(|it| &it.desk),
+                })
+            },
         )
     }
 

@@ -5,23 +5,18 @@ use std::process::Stdio;
 
 use anyhow::Context;
 use clap::Args;
-use namecast::{Publication, Watched, Watching};
-use namecast_apps::cues::{self, ACKS, CUES, Cue, Device, DeviceConfig, Output};
+use namecast::Publication;
+use namecast_apps::cues::{self, ACKS, Cue, Device, DeviceConfig, Output};
 use namecast_command::report::{print_error, print_line};
 use namecast_command::{Stop, number, parse_duration};
-use namecast_packet::Name;
 use namecast_units::{Duration, Timestamp};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
+use super::ShowOptions;
 use super::journal::Journal;
-use super::{ShowOptions, node};
-use crate::arguments::Trusted;
-use crate::key_check::KeyCheck;
-
-/// How often the offset to the desk's clock is read.
-const READS_CLOCK: Duration = Duration::from_millis(250);
+use super::show::{Heard, Show, What};
 
 /// `namecast device`.
 #[derive(Debug, Args)]
@@ -31,12 +26,18 @@ Examples:
   namecast device /show light-1 --run ./light.sh             run it with action and number, the cue as JSON on standard input
   namecast device /show light-1 --journal light-1.journal    remember executed cues over restarts
 
+  namecast device /show light-1 --desk main --desk backup    obey either desk, whichever leads
+
 Each cue is executed once and at its time by the desk's clock. A cue that is later than --stale is reported to the desk, and not executed.")]
 pub struct DeviceCommand {
-    /// Name of the show.
-    pub show: Name,
+    /// Options of both sides.
+    #[command(flatten)]
+    pub options: ShowOptions,
     /// Name of this device, by which cues name it.
     pub id: String,
+    /// A desk to obey. May be repeated.
+    #[arg(long, value_name = "NAME", default_value = "main")]
+    pub desk: Vec<String>,
     /// Program that executes cues.
     #[arg(long = "run", id = "run-program", value_name = "PROGRAM")]
     pub run_program: Option<PathBuf>,
@@ -49,12 +50,6 @@ pub struct DeviceCommand {
     /// End after so many cues were executed.
     #[arg(long, value_parser = number::<u64>(1..=u64::MAX))]
     pub count: Option<u64>,
-    /// Whose key counts.
-    #[command(flatten)]
-    pub trusted: Trusted,
-    /// Options of both sides.
-    #[command(flatten)]
-    pub options: ShowOptions,
 }
 
 /// A device that runs.
@@ -63,15 +58,13 @@ struct Running {
     publication: Publication,
     journal: Option<Journal>,
     program: Option<PathBuf>,
-    key_check: KeyCheck,
     is_json: bool,
-    /// The desk's clock less ours, in microseconds.
-    offset: i64,
 }
 
 /// Runs until interrupted, until its time is over, or until it has executed enough.
 pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()> {
-    let mut stop = Stop::new(arguments.options.duration)?;
+    let options = &arguments.options;
+    let mut stop = Stop::new(options.duration)?;
     let (journal, executed) = match &arguments.journal {
         Some(path) => {
             let (journal, executed) = Journal::open(path)?;
@@ -79,14 +72,12 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
         }
         None => (None, Vec::new()),
     };
-    let node = node(&arguments.options).await?;
-    let root = cues::desk_root(&arguments.show);
-    let key_check = KeyCheck::new(root.clone(), &arguments.trusted)?;
-    let own = cues::device_root(&arguments.show, &arguments.id).to_string();
-    let publish = node.publish(&own)?;
-    let publication = publish.stream(cues::stream(ACKS)).start().await?;
-    let watch = node.watch(&root.to_string())?.data().stream(CUES);
-    let mut watching = watch.trust(key_check.trust()).start().await?;
+    let (show, mut heard) = Show::join(options).await?;
+    let own = cues::device_root(&options.show, &arguments.id);
+    let publication = show.publish(&own, ACKS).await?;
+    for desk in &arguments.desk {
+        show.hear_desk(desk).await?;
+    }
     let mut running = Running {
         device: Device::new(DeviceConfig {
             id: arguments.id.clone(),
@@ -97,65 +88,42 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
         publication,
         journal,
         program: arguments.run_program,
-        key_check,
-        is_json: arguments.options.json,
-        offset: 0,
+        is_json: options.json,
     };
-    let mut clock = tokio::time::interval(READS_CLOCK);
     loop {
-        let now = running.desk_time(node.wall());
         let due = running.device.poll_timeout();
-        let wait = due.map_or(Duration::MAX, |at| at.since(now));
+        let wait = due.map_or(Duration::MAX, |at| at.since(show.now()));
         tokio::select! {
-            watched = watching.next() => match watched {
-                Some(watched) => running.take(node.wall(), watched)?,
-                None => anyhow::bail!("the node has stopped"),
-            },
+            Some(heard) = heard.recv() => running.take(show.now(), heard)?,
             () = tokio::time::sleep(wait), if due.is_some() => {}
-            _ = clock.tick() => running.read_clock(&watching).await,
             () = stop.wait() => break,
         }
-        let now = running.desk_time(node.wall());
-        running.device.handle_timeout(now);
+        running.device.handle_timeout(show.now());
         running.act().await?;
         let executed = running.device.counters().executed;
         if arguments.count.is_some_and(|count| executed >= count) {
             break;
         }
     }
-    node.shutdown().await;
+    show.node.shutdown().await;
     Ok(())
 }
 
 impl Running {
-    /// The desk's clock when ours shows `wall`.
-    const fn desk_time(&self, wall: Timestamp) -> Timestamp {
-        Timestamp::from_micros(wall.as_micros().saturating_add_signed(self.offset))
-    }
-
-    async fn read_clock(&mut self, watching: &Watching) {
-        let stats = watching.stats().await;
-        if let Some(millis) = stats.and_then(|stats| stats.clock_offset_ms) {
-            self.offset = (millis * 1e3) as i64;
-        }
-    }
-
-    fn take(&mut self, wall: Timestamp, watched: Watched) -> anyhow::Result<()> {
-        match watched {
-            Watched::Signer(signer) => {
-                let text = self.key_check.on_signer(&signer);
-                self.say(&text);
-            }
-            Watched::Frame(frame) => {
-                if let Some(text) = self.key_check.on_verified()? {
-                    self.say(&text);
+    fn take(&mut self, now: Timestamp, heard: Heard) -> anyhow::Result<()> {
+        let Heard { from: desk, what } = heard;
+        match what {
+            What::Text(text) => self.say(&text),
+            What::Silence(_) => {}
+            What::Lost(error) => return Err(error.context(format!("desk {desk}"))),
+            What::Message(message, offset) => match Cue::decode(&message) {
+                Ok(cue) => {
+                    let micros = cue.at.as_micros().saturating_add_signed(-offset);
+                    let at = Timestamp::from_micros(micros);
+                    self.device.handle_cue(now, &desk, Cue { at, ..cue });
                 }
-                match Cue::decode(&frame.payload) {
-                    Ok(cue) => self.device.handle_cue(self.desk_time(wall), cue),
-                    Err(error) => print_error(format_args!("a cue was refused: {error}")),
-                }
-            }
-            _ => {}
+                Err(error) => print_error(format_args!("a cue of {desk} was refused: {error}")),
+            },
         }
         Ok(())
     }

@@ -94,6 +94,7 @@ impl Entry {
             id,
             number: self.number.clone(),
             action,
+            term: 0,
             at,
             targets: self.targets.clone(),
             values: self.values.clone(),

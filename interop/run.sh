@@ -205,6 +205,7 @@ ndnd_cells() {
     ndnd_strangers
     ndnd_routing
     ndnd_schemas
+    ndnd_group
 }
 
 # Schemas without functions, at which ndnd stops, with python-ndn's verdicts; ours are compared with those in python_cells.
@@ -214,6 +215,35 @@ ndnd_schemas() {
     cp "$here/ndnd/schemas/main.go" "$tools/ndnd/schemas/"
     (cd "$tools/ndnd" && GOFLAGS=-mod=mod fetch ndnd-schemas go build -o ndnd-schemas ./schemas)
     "$tools/python/bin/python" "$here/python/schemas.py" check 7 1000 "$tools/ndnd/ndnd-schemas"
+}
+
+# State Vector Sync v3 of ndnd, NDNts and ours in one group at our forwarder. NDNts takes vectors by the name of the Sync Interest alone, which ndnd's
+# do not have: it learns of ndnd's member from ours.
+ndnd_group() {
+    local group=/interop/group example ndnts=()
+    example=$(dirname "$NAMECAST")/examples/group
+    if [ ! -x "$example" ]; then
+        cargo build --locked --release --package namecast-net --example group --manifest-path "$root/Cargo.toml"
+        example=$target/release/examples/group
+    fi
+    mkdir -p "$tools/ndnd/group"
+    cp "$here/ndnd/group/main.go" "$tools/ndnd/group/"
+    (cd "$tools/ndnd" && GOFLAGS=-mod=mod fetch ndnd-group go build -o ndnd-group ./group)
+    "$NAMECAST" strategy set "$group" /localhost/nfd/strategy/multicast/v=1 --connect "unix://$socket" >"$home/group-strategy.log"
+    "$example" "$socket" "$group" "$group/ours" 3 >"$home/group-ours.log" &
+    started+=($!)
+    NDN_CLIENT_TRANSPORT=unix://$socket "$tools/ndnd/ndnd-group" "$group" "$group/ndnd" 3 >"$home/group-ndnd.log" &
+    started+=($!)
+    if build_ndnts; then
+        cp "$here/ndnts/group.js" "$tools/ndnts/"
+        node "$tools/ndnts/group.js" "$socket" "$group" "$group/ndnts" 3 >"$home/group-ndnts.log" &
+        started+=($!)
+        ndnts=(ndnts)
+    fi
+    local all=" $group/ndnd=3${ndnts:+ $group/ndnts=3} $group/ours=3" member
+    for member in ours ndnd "${ndnts[@]}"; do
+        eventually "state vectors in one group: $member learns of all" "^vector$all\$" cat "$home/group-$member.log"
+    done
 }
 
 ndnd_multicast() { in_namespaces "multicast between ours and ndnd" "$here/ndnd/multicast.sh" "$NAMECAST" "$ndnd" "$home"; }

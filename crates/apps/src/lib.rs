@@ -7,6 +7,7 @@ mod discovery;
 mod face;
 #[cfg(test)]
 mod fixtures;
+pub mod group;
 pub mod live;
 pub mod management;
 mod neighbours;

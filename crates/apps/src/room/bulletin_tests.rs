@@ -120,6 +120,7 @@ impl Reader {
                     }
                 }
                 while let Some(Output::Send(frame)) = host.poll_output() {
+                    is_quiet = false;
                     self.bulletin.handle_frame(now(millis), frame);
                 }
             }

@@ -119,6 +119,8 @@ pub enum Event {
 struct NextRoster {
     name: Name,
     ask_at: Instant,
+    /// Whether neither an answer nor a refusal arrived.
+    is_out: bool,
 }
 
 /// A certificate that is requested.
@@ -279,12 +281,21 @@ impl Bulletin {
         let packet = face::request(&interest, None);
         self.outputs.push_back(Output::Send(packet));
         let ask_at = now + NEXT_WAIT;
-        self.next_roster = Some(NextRoster { name, ask_at });
+        self.next_roster = Some(NextRoster {
+            name,
+            ask_at,
+            is_out: true,
+        });
     }
 
     /// Takes a packet that may answer or refuse the Interest for the next roster.
     fn on_next_roster(&mut self, now: Instant, (packet, link): (&Packet, &LpPacket)) {
-        let Some((root, next)) = self.config.root.as_ref().zip(self.next_roster.as_mut()) else {
+        let Some((root, next)) = self
+            .config
+            .root
+            .as_ref()
+            .zip(self.next_roster.as_mut().filter(|it| it.is_out))
+        else {
             return;
         };
         match packet {
@@ -302,7 +313,7 @@ impl Bulletin {
             _ => return,
         }
         // Until a newer roster is in force, nothing more is to be learned of this one sooner than by the next look.
-        next.ask_at = now + self.config.interval;
+        (next.is_out, next.ask_at) = (false, now + self.config.interval);
     }
 
     /// Requests what chains lack.

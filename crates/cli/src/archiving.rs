@@ -16,6 +16,7 @@ use namecast::{Handle, drive};
 use namecast_apps::Now;
 use namecast_apps::archive::recorder::{self, PublisherMemory, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{self, Found, Lookup, Server, ServerConfig};
+use namecast_apps::room::published_names;
 use namecast_archive::{
     Archive, Config, FoundRung, FoundSample, Location, Moment, RetentionConfig, Writer,
 };
@@ -35,6 +36,8 @@ use crate::key_check::KeyCheck;
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 /// Cost of the routes by which an archive stands in for a publisher.
 const STAND_IN_COST: u64 = 100;
+/// Cost of the routes by which it stands in for the host of a room: above that of the host, which names below its root inherit.
+const HOST_COST: u64 = 200;
 /// Keyword before an archive's number in its own name.
 const KEYWORD: &str = "archive";
 /// Lookups at a time.
@@ -53,8 +56,8 @@ pub(crate) struct ArchivingConfig {
     pub keep: Option<Duration>,
     /// Size that is kept.
     pub keep_size: Option<ByteSize>,
-    /// Whose signature counts.
-    pub keys: KeyCheck,
+    /// Room whose schema, rosters and anchor's certificates are kept, too.
+    pub room: Option<Name>,
     /// The face to the forwarder that publishers and watchers use; `None`: they are on this node.
     pub upstream: Option<FaceId>,
 }
@@ -161,8 +164,12 @@ struct Recorded {
 pub(crate) struct Archiving {
     archive: Archive,
     node: Node,
+    /// The name that is published.
+    root: Name,
+    say: mpsc::Sender<Sentence>,
     /// What the archive has to say to people.
     sentences: mpsc::Receiver<Sentence>,
+    show_recorded: watch::Sender<Recorded>,
     recorded: watch::Receiver<Recorded>,
     served: watch::Receiver<server::Counters>,
     stop: watch::Sender<bool>,
@@ -175,8 +182,8 @@ pub(crate) struct Archiving {
 }
 
 impl Archiving {
-    /// Opens the archive, and begins to record and to serve.
-    pub(crate) async fn start(node: &Node, config: ArchivingConfig) -> anyhow::Result<Self> {
+    /// Opens the archive, and begins to serve what it has.
+    pub(crate) async fn open(node: &Node, config: ArchivingConfig) -> anyhow::Result<Self> {
         let root = config.root.clone();
         let number = RandomState::new().build_hasher().finish() as u32;
         let clock = node.clock();
@@ -187,68 +194,84 @@ impl Archiving {
         let (stop, stopping) = watch::channel(false);
         let (show_recorded, recorded) = watch::channel(Recorded::default());
         let (show_served, served) = watch::channel(server::Counters::default());
-        let (recording_face, serving_face) = (
-            node.application_face().await?,
-            node.application_face().await?,
-        );
-        let serving = serving_face.id();
-        let link = match config.upstream {
-            Some(face) => Some(node.link_state(face).await?),
-            None => None,
-        };
-        let recorder = Recorder::new(RecorderConfig {
-            trust: config.keys.trust(),
-            wall_at_zero: clock.wall_at_zero(),
-            kept: archive.newest(),
-            seed: u64::from_le_bytes(namecast_net::random()),
-            ..RecorderConfig::new(root.clone())
-        });
-        let (recorder, recorded_packets) = drive(clock, recording_face, recorder).spawn(|| {});
-        let recording = Recording {
-            clock,
-            recorder,
-            writer: Writer::new(archive.clone()),
-            keys: config.keys,
-            say: say.clone(),
-            troubles: Troubles::default(),
-            shown: show_recorded,
-            link,
-            is_refused: false,
-        };
+        let face = node.application_face().await?;
+        let serving_face = face.id();
         let server = Server::new(ServerConfig {
+            room: config.room.clone(),
             delegation: Some(delegation.clone()),
             ..ServerConfig::new(root.clone())
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(recording.run(recorded_packets, stopping.clone()));
-        let (server, lookups) = drive(clock, serving_face, server).spawn(|| {});
+        let (server, lookups) = drive(clock, face, server).spawn(|| {});
         tasks.spawn(serve(server, lookups, archive.clone(), show_served));
-        tasks.spawn(keep(clock, archive.clone(), say, stopping));
+        tasks.spawn(keep(clock, archive.clone(), say.clone(), stopping));
         let mut archiving = Self {
             archive,
             node: node.clone(),
+            root: root.clone(),
+            say,
             sentences,
+            show_recorded,
             recorded,
             served,
             stop,
             tasks,
             upstream: config.upstream,
-            serving_face: serving,
+            serving_face,
             indexes: BTreeMap::new(),
             registrations: Vec::new(),
         };
-        let registration = archiving.stand_in(root).await?;
+        for name in config.room.iter().flat_map(published_names) {
+            if let Some(upstream) = config.upstream {
+                node.add_route(name.clone(), upstream, 0).await?;
+            }
+            let registration = archiving.stand_in(name, HOST_COST).await?;
+            archiving.registrations.extend(registration);
+        }
+        let registration = archiving.stand_in(root, STAND_IN_COST).await?;
         archiving.registrations.extend(registration);
         let registration = archiving.route_own(delegation, 0).await?;
         archiving.registrations.extend(registration);
         Ok(archiving)
     }
 
+    /// Begins to record, by the keys that count.
+    pub(crate) async fn record(&mut self, keys: KeyCheck) -> anyhow::Result<()> {
+        let clock = self.node.clock();
+        let face = self.node.application_face().await?;
+        let link = match self.upstream {
+            Some(upstream) => Some(self.node.link_state(upstream).await?),
+            None => None,
+        };
+        let recorder = Recorder::new(RecorderConfig {
+            trust: keys.trust(),
+            wall_at_zero: clock.wall_at_zero(),
+            kept: self.archive.newest(),
+            seed: u64::from_le_bytes(namecast_net::random()),
+            ..RecorderConfig::new(self.root.clone())
+        });
+        let (recorder, recorded_packets) = drive(clock, face, recorder).spawn(|| {});
+        let recording = Recording {
+            clock,
+            recorder,
+            writer: Writer::new(self.archive.clone()),
+            keys,
+            say: self.say.clone(),
+            troubles: Troubles::default(),
+            shown: self.show_recorded.clone(),
+            link,
+            is_refused: false,
+        };
+        let stopping = self.stop.subscribe();
+        self.tasks.spawn(recording.run(recorded_packets, stopping));
+        Ok(())
+    }
+
     /// Sends Interests for `prefix` here where whoever publishes it does not answer.
-    async fn stand_in(&self, prefix: Name) -> Result<Option<Registration>, NodeError> {
+    async fn stand_in(&self, prefix: Name, cost: u64) -> Result<Option<Registration>, NodeError> {
         let (node, face) = (&self.node, self.serving_face);
-        node.add_route(prefix.clone(), face, STAND_IN_COST).await?;
-        let register = |upstream| node.register_prefix(upstream, prefix, STAND_IN_COST);
+        node.add_route(prefix.clone(), face, cost).await?;
+        let register = |upstream| node.register_prefix(upstream, prefix, cost);
         Ok(self.upstream.map(register))
     }
 

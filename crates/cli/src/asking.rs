@@ -124,6 +124,22 @@ impl Asker {
         }
     }
 
+    /// Sends a signed Interest, again and again until Data answers it, or whoever it is for refuses it.
+    pub(crate) async fn ask_signed(&mut self, interest: &Interest) -> anyhow::Result<Answer> {
+        loop {
+            self.send(&interest.with_nonce(nonce())).await?;
+            let repeat_at = tokio::time::Instant::now() + REPEAT;
+            match tokio::time::timeout_at(repeat_at, self.answer(interest)).await {
+                // Nodes without a route may find one, and a host without room may have some.
+                Ok(Ok(Answer::Nack(reason))) if reason != NackReason::None => {
+                    tokio::time::sleep_until(repeat_at).await;
+                }
+                Ok(answer) => return answer,
+                Err(_) => {}
+            }
+        }
+    }
+
     async fn answer(&mut self, interest: &Interest) -> anyhow::Result<Answer> {
         loop {
             match self.receive().await? {

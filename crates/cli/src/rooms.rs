@@ -46,6 +46,9 @@ pub(crate) struct Room {
     pub roster_version: u64,
     members: Vec<MemberEntry>,
     revocations: Vec<RevocationEntry>,
+    /// Members who left: their names stay theirs.
+    #[serde(default)]
+    left: Vec<LeftEntry>,
     #[serde(default)]
     invitations: Vec<InvitationEntry>,
     /// Beginnings of the digests of newcomers' keys, to whom somebody said yes.
@@ -80,6 +83,9 @@ struct InvitationEntry {
     until: u64,
     /// Seconds for which certificates are valid.
     valid: u64,
+    /// When the link was made, in microseconds since 1970. Members who left later do not come back by it: somebody may have captured their requests.
+    #[serde(default)]
+    made_at: u64,
 }
 
 /// Outcome of a request to join.
@@ -113,6 +119,28 @@ struct RevocationEntry {
     key_digest: String,
     /// Microseconds since 1970.
     since: u64,
+}
+
+/// A member who left, as the file has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LeftEntry {
+    /// The certificate, in hexadecimal.
+    certificate: String,
+    /// Microseconds since 1970.
+    at: u64,
+}
+
+/// A member who left.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    pub certificate: Certificate,
+    pub at: Timestamp,
+}
+
+impl Left {
+    pub(crate) fn key_digest(&self) -> anyhow::Result<[u8; 32]> {
+        Ok(self.certificate.public_key()?.digest())
+    }
 }
 
 /// A member with the certificate.
@@ -151,6 +179,7 @@ impl Room {
             roster_version: 1,
             members: Vec::new(),
             revocations: Vec::new(),
+            left: Vec::new(),
             invitations: Vec::new(),
             admitted: Vec::new(),
         }
@@ -165,16 +194,26 @@ impl Room {
     /// Returns members with their certificates.
     pub(crate) fn members(&self) -> anyhow::Result<Vec<Certified>> {
         let members = self.members.iter().map(|entry| {
-            let octets = hex_decode(&entry.certificate).context("it is not hexadecimal")?;
-            let data = Data::decode(Bytes::from(octets))?;
             Ok(Certified {
-                certificate: Certificate::decode(data)?,
+                certificate: certificate_in(&entry.certificate)?,
                 role: entry.role.clone(),
                 label: entry.label.clone(),
             })
         });
         let members: anyhow::Result<Vec<_>> = members.collect();
         members.with_context(|| format!("a certificate in the room {} is damaged", self.root))
+    }
+
+    /// Returns members who left, with their certificates.
+    pub(crate) fn left(&self) -> anyhow::Result<Vec<Left>> {
+        let left = self.left.iter().map(|entry| {
+            Ok(Left {
+                certificate: certificate_in(&entry.certificate)?,
+                at: Timestamp::from_micros(entry.at),
+            })
+        });
+        let left: anyhow::Result<Vec<_>> = left.collect();
+        left.with_context(|| format!("a certificate in the room {} is damaged", self.root))
     }
 
     fn revocations(&self) -> anyhow::Result<Vec<Revocation>> {
@@ -214,7 +253,12 @@ impl Room {
             .map(|it| (it.identity(), it.key_digest));
         let gone = roster.revocations.iter();
         let gone = gone.map(|it| (identity_of(&it.certificate), it.key_digest));
-        for (known, digest) in others.chain(gone) {
+        let mut left = Vec::new();
+        for known in self.left()? {
+            left.push((known.certificate.identity(), known.key_digest()?));
+        }
+        let stay_away: Vec<_> = left.iter().map(|(known, _)| *known != identity).collect();
+        for (known, digest) in others.chain(gone).chain(left) {
             ensure!(
                 known != identity || digest == member.key_digest,
                 "{identity} is the name of another key, {}…: choose another name with --as",
@@ -229,6 +273,8 @@ impl Room {
         let is_renewed = |it: &Member| it.identity() == identity;
         let mut keeps = roster.members.iter().map(|it| !is_renewed(it));
         self.members.retain(|_| keeps.next().unwrap_or(true));
+        let mut stay_away = stay_away.into_iter();
+        self.left.retain(|_| stay_away.next().unwrap_or(true));
         self.members.push(MemberEntry {
             certificate: hex(new.certificate.data().wire()),
             role: new.role.clone(),
@@ -255,6 +301,7 @@ impl Room {
             uses: invitation.uses,
             until: invitation.until.as_micros(),
             valid: invitation.valid.as_secs(),
+            made_at: now.as_micros(),
         });
         Ok(())
     }
@@ -329,10 +376,20 @@ impl Room {
             return Ok(Joined::Refused("the link was used"));
         }
         let root: Name = self.root.parse()?;
-        let identity = root
-            .builder()
-            .generic(&free_id(&roster, &root, &join.label));
-        let identity = identity.finish();
+        let left = self.left()?;
+        let own = left.iter().find(|it| it.key_digest().ok() == Some(digest));
+        if own.is_some_and(|own| terms.made_at <= own.at.as_micros()) {
+            return Ok(Joined::Refused(
+                "it left the room after the link was made: make another link",
+            ));
+        }
+        let identity = match own {
+            Some(own) => own.certificate.identity().detached(),
+            None => {
+                let id = free_id(&roster, &left, (&root, &join.label));
+                root.builder().generic(&id).finish()
+            }
+        };
         let certificate = issue(self, &identity, Duration::from_secs(terms.valid))?;
         self.add(&Certified {
             certificate: certificate.clone(),
@@ -347,6 +404,29 @@ impl Room {
             certificate: Box::new(certificate),
             is_new: true,
         })
+    }
+
+    /// Takes the member with this certificate off the roster, and makes a new version of it. Its key is not revoked. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If too many left.
+    pub(crate) fn leave(&mut self, now: Timestamp, certificate: &Name) -> anyhow::Result<bool> {
+        let mut members = self.members()?.into_iter();
+        let Some(at) = members.position(|it| it.certificate.name() == certificate) else {
+            return Ok(false);
+        };
+        ensure!(
+            self.left.len() < MAX_MEMBERS,
+            "{MAX_MEMBERS} members left {}, and it keeps no more of their names",
+            self.root
+        );
+        let member = self.members.remove(at);
+        self.left.push(LeftEntry {
+            certificate: member.certificate,
+            at: now.as_micros(),
+        });
+        self.roster_version += 1;
+        Ok(true)
     }
 
     /// Revokes the keys that `is_meant` returns true for, by certificate and digest, `since` a time, and makes a new version of the roster. Keys
@@ -384,11 +464,31 @@ impl Room {
         }
         let mut keeps = meant.iter().map(|is_meant| !is_meant);
         self.members.retain(|_| keeps.next().unwrap_or(true));
+        for known in self.left()? {
+            let (name, digest) = (known.certificate.name(), known.key_digest()?);
+            if is_meant(name, &digest) {
+                self.revocations.push(RevocationEntry {
+                    certificate: name.to_string(),
+                    key_digest: hex(&digest),
+                    since: since.as_micros(),
+                });
+                let wire = hex(known.certificate.data().wire());
+                self.left.retain(|it| it.certificate != wire);
+                revoked.push(name.clone());
+            }
+        }
         if !revoked.is_empty() {
             self.roster_version += 1;
         }
         Ok(revoked)
     }
+}
+
+/// Reads a certificate in hexadecimal.
+fn certificate_in(text: &str) -> anyhow::Result<Certificate> {
+    let octets = hex_decode(text).context("it is not hexadecimal")?;
+    let data = Data::decode(Bytes::from(octets))?;
+    Ok(Certificate::decode(data)?)
 }
 
 impl InvitationEntry {
@@ -407,7 +507,7 @@ pub(crate) fn identity_of(certificate: &Name) -> Name {
 const MAX_ID: usize = 24;
 
 /// A name below `root` for a newcomer with this label that no key has or had: letters, digits and `-`, and never `KEY`.
-fn free_id(roster: &Roster, root: &Name, label: &str) -> String {
+fn free_id(roster: &Roster, left: &[Left], (root, label): (&Name, &str)) -> String {
     let words = label.split(|it: char| !it.is_ascii_alphanumeric());
     let words: Vec<_> = words.filter(|it| !it.is_empty()).collect();
     let mut id = words.join("-").to_ascii_lowercase();
@@ -420,7 +520,9 @@ fn free_id(roster: &Roster, root: &Name, label: &str) -> String {
     let members = roster.members.iter().map(Member::identity);
     let gone = roster.revocations.iter();
     let gone = gone.map(|it| identity_of(&it.certificate));
-    let taken: BTreeSet<Name> = members.chain(gone).map(|it| it.detached()).collect();
+    let left = left.iter().map(|it| it.certificate.identity());
+    let taken = members.chain(gone).chain(left);
+    let taken: BTreeSet<Name> = taken.map(|it| it.detached()).collect();
     let ids = core::iter::once(base.to_owned()).chain((2..).map(|n: u64| format!("{base}-{n}")));
     let mut free = ids.filter(|id| !taken.contains(&root.builder().generic(id).finish()));
     free.next().expect("there are more numbers than members")
@@ -610,7 +712,7 @@ mod tests {
                 "a-very-long-name-that-go",
             ),
         ] {
-            assert_eq!(free_id(&roster, &root, label), id, "{label}");
+            assert_eq!(free_id(&roster, &[], (&root, label)), id, "{label}");
         }
     }
 }

@@ -219,6 +219,7 @@ impl Rules {
             Source::Root(root) => {
                 node.add_route(Name::root(), uplink, 0).await?;
                 let anchor = issuer(node, &certificate).await?;
+                let anchor = Anchor::Certificate(Box::new(anchor));
                 let followed = follow(node, Source::Root(root), anchor).await?;
                 let moment = Moment::Live(node.clock().wall());
                 let judged = followed
@@ -250,7 +251,7 @@ pub(crate) fn credential(identity: Identity) -> Credential {
 }
 
 /// The certificate of the key that signed `certificate`: whoever has it installed trusts its issuer.
-async fn issuer(node: &Node, certificate: &Certificate) -> anyhow::Result<Anchor> {
+pub(crate) async fn issuer(node: &Node, certificate: &Certificate) -> anyhow::Result<Certificate> {
     let info = certificate.data().signature_info();
     let Some(KeyLocator::Name(locator)) = info.key_locator else {
         bail!("{} names no issuer", certificate.name());
@@ -275,7 +276,7 @@ async fn issuer(node: &Node, certificate: &Certificate) -> anyhow::Result<Anchor
     let issuer = Certificate::decode(issuer)?;
     let verified = certificate.data().verify(&issuer.public_key()?);
     verified.with_context(|| format!("{locator} did not sign {}", certificate.name()))?;
-    Ok(Anchor::Certificate(Box::new(issuer)))
+    Ok(issuer)
 }
 
 /// Judges by `source` and `anchor`, and keeps schema, roster and certificates up to date.

@@ -209,6 +209,7 @@ impl Call {
                 Output::Send(frame) => self.node.handle_frame(self.now, self.host_face, frame),
                 Output::Event(HostEvent::Join(join)) if self.knocks => self.waiting.push(*join),
                 Output::Event(HostEvent::Join(join)) => self.certify(&join),
+                Output::Event(HostEvent::Leave(name)) => panic!("{name} leaves"),
             }
         }
         while let Some(Transmit { face, frame }) = self.node.poll_output() {

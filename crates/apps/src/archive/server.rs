@@ -18,7 +18,7 @@ use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::{RungNames, SampleClass};
 use namecast_units::{ByteSize, Instant, Timestamp};
 
-use crate::{Application, Now, Output, face};
+use crate::{Application, Now, Output, face, room};
 
 /// Longest that an Interest is held, whatever its lifetime.
 const MAX_LIFETIME: Duration = Duration::from_secs(4);
@@ -28,6 +28,8 @@ const MAX_LIFETIME: Duration = Duration::from_secs(4);
 pub struct ServerConfig {
     /// The name of what is kept.
     pub root: Name,
+    /// Room whose schema, rosters and anchor's certificates are kept beside it.
+    pub room: Option<Name>,
     /// Name under which this archive alone is reached, below the root: it goes with answers of the time index, so that
     /// Interests for old samples find it while the publisher is the nearest way to the root.
     pub delegation: Option<Name>,
@@ -42,6 +44,7 @@ impl ServerConfig {
     pub const fn new(root: Name) -> Self {
         Self {
             root,
+            room: None,
             delegation: None,
             max_cached: ByteSize::mebibytes(16),
             max_pending: 4_096,
@@ -182,7 +185,10 @@ impl Server {
     fn lookup_of(&self, interest: &Interest) -> Option<Lookup> {
         let name = interest.name();
         if !self.config.root.is_prefix_of(name) {
-            return None;
+            let of_room = self.config.room.as_ref().map(room::published_names);
+            let mut of_room = of_room.into_iter().flatten();
+            let is_kept = of_room.any(|prefix| prefix.is_prefix_of(name));
+            return is_kept.then(|| Lookup::Object(name.detached()));
         }
         if let Some((stream, time)) = index::parse(name)
             && stream.parent() == self.config.root

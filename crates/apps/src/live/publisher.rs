@@ -285,7 +285,7 @@ impl Publisher {
         Ok(self)
     }
 
-    /// Sets who may open sealed samples. Newcomers can open the next sample; those who leave are shut out within 0.8 s. Does nothing unless samples
+    /// Sets who may open sealed samples. Newcomers can open the next sample; those who leave are shut out after 0.3 s, or 0.8 s if others left just before. Does nothing unless samples
     /// are [`sealed`](Self::sealed).
     pub fn set_readers(&mut self, now: Instant, readers: &BTreeSet<[u8; 32]>) {
         if let Some(sealing) = &mut self.sealing {

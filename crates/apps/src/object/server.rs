@@ -375,15 +375,20 @@ impl Server {
 
     fn handle_interest(&mut self, now: Instant, interest: Interest, pit_token: Option<Bytes>) {
         let name = interest.name();
-        if let Some(data) = self.find(&interest) {
-            self.reply(data.wire().clone(), pit_token);
-        } else if interest.can_be_prefix()
-            && self.is_object(name)
-            && !self.objects.contains_key(name)
-        {
-            self.hold(now, interest, pit_token);
-        } else {
-            self.send_back(&interest, pit_token);
+        let may_be_put =
+            interest.can_be_prefix() && self.is_object(name) && !self.objects.contains_key(name);
+        match may_be_put && self.find(&interest).is_none() {
+            true => self.hold(now, interest, pit_token),
+            false => self.answer(&interest, pit_token),
+        }
+    }
+
+    /// Answers `interest` by what is put, or refuses it.
+    pub(crate) fn answer(&mut self, interest: &Interest, pit_token: Option<Bytes>) {
+        let found = self.find(interest).map(|data| data.wire().clone());
+        match found {
+            Some(wire) => self.reply(wire, pit_token),
+            None => self.send_back(interest, pit_token),
         }
     }
 

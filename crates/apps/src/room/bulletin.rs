@@ -3,6 +3,7 @@
 //! ```text
 //!  every 5 s   /<root>/32=trust    newest version ─ signed by the anchor ─▶ Chains::set_schema
 //!              /<root>/32=roster   newest version ─ signed by the anchor ─▶ Chains::set_revoked
+//!  always      /<root>/32=roster/v=<next>/seg=0 waits at the host until it is published
 //!  at once     certificates of Chains::poll_missing ──────────────────────▶ Chains::offer
 //! ```
 
@@ -11,7 +12,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use namecast_packet::{Component, ContentType, Data, Interest, Name, Packet};
+use namecast_packet::lp::NackReason;
+use namecast_packet::{Component, ContentType, Data, Interest, LpPacket, Name, Packet};
 use namecast_units::{ByteSize, Instant, Random, Timestamp};
 
 use crate::discovery::{Pin, Trust};
@@ -34,6 +36,8 @@ const MISSING_INTERVAL: Duration = Duration::from_millis(250);
 /// Interests for one certificate, and how long each waits.
 const MAX_ATTEMPTS: u32 = 4;
 const CERTIFICATE_WAIT: Duration = Duration::from_secs(1);
+/// Lifetime of the Interest for the next roster, and from one to the next: one that is lost delays a roster by this time.
+const NEXT_WAIT: Duration = Duration::from_secs(2);
 
 /// Configuration of a bulletin.
 #[derive(Clone, Debug)]
@@ -110,6 +114,15 @@ pub enum Event {
     Failed(Part, Failure),
 }
 
+/// The Interest for the next roster.
+#[derive(Debug)]
+struct NextRoster {
+    name: Name,
+    ask_at: Instant,
+    /// Whether neither an answer nor a refusal arrived.
+    is_out: bool,
+}
+
 /// A certificate that is requested.
 #[derive(Debug)]
 struct Wanted {
@@ -126,6 +139,7 @@ pub struct Bulletin {
     look_at: Instant,
     /// Versions in force or refused, of schema and roster.
     seen: [Option<u64>; 2],
+    next_roster: Option<NextRoster>,
     wanted: Vec<Wanted>,
     missing_at: Instant,
     nonces: Random,
@@ -165,6 +179,7 @@ impl Bulletin {
             chains,
             look_at: Instant::ZERO,
             seen: [None; 2],
+            next_roster: None,
             wanted: Vec::new(),
             missing_at: Instant::ZERO,
             outputs: VecDeque::new(),
@@ -198,6 +213,7 @@ impl Bulletin {
             }
         }
         self.request_certificates(now.monotonic);
+        self.request_next_roster(now.monotonic);
         while let Some(packet) = self.downloader.poll_output() {
             self.outputs.push_back(Output::Send(packet));
         }
@@ -246,6 +262,60 @@ impl Bulletin {
         }
     }
 
+    /// Lets an Interest for the roster after the newest one wait at the host.
+    fn request_next_roster(&mut self, now: Instant) {
+        let Some((root, seen)) = self.config.root.as_ref().zip(self.seen[1]) else {
+            return;
+        };
+        // A version that was refused as set back was seen, too.
+        let known = seen.max(self.chains.with(|it| it.roster_version()));
+        let name = Part::Roster.name(root).builder();
+        let name = name.version(known.saturating_add(1)).segment(0).finish();
+        let next = self.next_roster.as_ref();
+        if next.is_some_and(|it| it.name == name && it.ask_at > now) {
+            return;
+        }
+        let interest = Interest::builder(name.clone())
+            .lifetime(NEXT_WAIT)
+            .build((self.nonces.next_u64() as u32).into());
+        let packet = face::request(&interest, None);
+        self.outputs.push_back(Output::Send(packet));
+        let ask_at = now + NEXT_WAIT;
+        self.next_roster = Some(NextRoster {
+            name,
+            ask_at,
+            is_out: true,
+        });
+    }
+
+    /// Takes a packet that may answer or refuse the Interest for the next roster.
+    fn on_next_roster(&mut self, now: Instant, (packet, link): (&Packet, &LpPacket)) {
+        let Some((root, next)) = self
+            .config
+            .root
+            .as_ref()
+            .zip(self.next_roster.as_mut().filter(|it| it.is_out))
+        else {
+            return;
+        };
+        match packet {
+            // The download that begins now takes it for its first segment, and verifies it.
+            Packet::Data(data) if *data.name() == next.name => {
+                let _ = self.downloader.fetch(now, 1, Part::Roster.name(root));
+                while self.downloader.poll_output().is_some() {}
+            }
+            // The host refuses what will not exist: it has a newer version than the next one.
+            Packet::Interest(interest) if *interest.name() == next.name => {
+                if link.nack == Some(NackReason::None) {
+                    self.look_at = now;
+                }
+            }
+            _ => return,
+        }
+        // Until a newer roster is in force, nothing more is to be learned of this one sooner than by the next look.
+        (next.is_out, next.ask_at) = (false, now + self.config.interval);
+    }
+
     /// Requests what chains lack.
     fn request_certificates(&mut self, now: Instant) {
         self.missing_at = now + MISSING_INTERVAL;
@@ -292,9 +362,12 @@ impl Application for Bulletin {
     type Event = Event;
 
     fn handle_frame(&mut self, now: Now, frame: Bytes) {
-        if let Ok(Some((Packet::Data(data), _))) = face::open(frame.clone()) {
-            // The downloader requests the anchor's certificate itself, and chains need it, too.
-            self.on_certificate(&data);
+        if let Ok(Some((packet, link))) = face::open(frame.clone()) {
+            if let Packet::Data(data) = &packet {
+                // The downloader requests the anchor's certificate itself, and chains need it, too.
+                self.on_certificate(data);
+            }
+            self.on_next_roster(now.monotonic, (&packet, &link));
         }
         self.downloader.handle_packet(now.monotonic, frame);
         self.settle(now);
@@ -306,6 +379,7 @@ impl Application for Bulletin {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let asks = self.wanted.iter().map(|wanted| wanted.ask_at);
+        let asks = asks.chain(self.next_roster.as_ref().map(|it| it.ask_at));
         let look = self.config.root.as_ref().map(|_| self.look_at);
         let others = look.into_iter().chain(self.downloader.poll_timeout());
         asks.chain(others).chain([self.missing_at]).min()

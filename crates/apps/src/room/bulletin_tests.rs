@@ -1,5 +1,3 @@
-use core::cell::RefCell;
-
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
 use namecast_packet::{Certificate, KeyLocator, Validity};
 
@@ -111,23 +109,21 @@ impl Reader {
     fn run(&mut self, host: &mut Host, from: u64, to: u64) {
         for millis in (from..to).step_by(10) {
             self.bulletin.handle_timeout(now(millis));
-            let sent = RefCell::new(Vec::new());
-            let drain = |reader: &mut Self| {
-                while let Some(output) = reader.bulletin.poll_output() {
+            let mut is_quiet = false;
+            while !is_quiet {
+                is_quiet = true;
+                while let Some(output) = self.bulletin.poll_output() {
+                    is_quiet = false;
                     match output {
-                        Output::Send(frame) => sent.borrow_mut().push(frame),
-                        Output::Event(event) => reader.events.push(event),
+                        Output::Send(frame) => host.handle_frame(now(millis), frame),
+                        Output::Event(event) => self.events.push(event),
                     }
                 }
-            };
-            drain(self);
-            while let Some(frame) = sent.borrow_mut().pop() {
-                host.handle_frame(now(millis), frame);
+                while let Some(Output::Send(frame)) = host.poll_output() {
+                    is_quiet = false;
+                    self.bulletin.handle_frame(now(millis), frame);
+                }
             }
-            while let Some(Output::Send(frame)) = host.poll_output() {
-                self.bulletin.handle_frame(now(millis), frame);
-            }
-            drain(self);
         }
     }
 
@@ -180,21 +176,111 @@ fn a_reader_finds_rules_roster_and_certificates_by_the_anchors_digest() {
     assert_eq!(reader.events.len(), before, "{:?}", reader.events);
 }
 
-/// Within the interval of five seconds, with its packets accepted until then.
-#[test]
-fn a_revocation_is_in_force_after_the_next_look() {
-    let (mut host, mut reader) = followed();
+/// Ann's packet is accepted by a reader that has her certificate, until her key is revoked.
+fn accepted(host: &mut Host, reader: &mut Reader) -> Data {
     let packet = lead("ann", 2);
     assert_eq!(reader.verdict(&packet), Err(Refusal::MissingCertificate));
-    reader.run(&mut host, 1_000, 2_000);
+    reader.run(host, 1_000, 2_000);
+    assert_eq!(reader.verdict(&packet), Ok(()));
+    packet
+}
+
+/// The Interest for the next roster waits at the host, which answers it as it publishes: the roster is in force with the first packet. Where the host
+/// passes over a version, the reader looks for the newest at once.
+#[test]
+fn a_new_roster_is_in_force_at_once() {
+    let (mut host, mut reader) = followed();
+    let packet = accepted(&mut host, &mut reader);
+    reader.run(&mut host, 2_000, 30_010);
     assert_eq!(reader.verdict(&packet), Ok(()));
     host.publish(Part::Roster, 2, roster(&[2])).unwrap();
-    reader.run(&mut host, 2_000, 4_990);
-    assert_eq!(reader.verdict(&packet), Ok(()));
-    reader.run(&mut host, 4_990, 6_500);
+    reader.run(&mut host, 30_010, 30_020);
     assert_eq!(reader.verdict(&packet), Err(Refusal::Revoked));
     let is_second = |event: &Event| matches!(event, Event::Roster(2, _));
     assert!(reader.events.iter().any(is_second), "{:?}", reader.events);
+    reader.run(&mut host, 30_020, 31_000);
+    host.publish(Part::Roster, 4, roster(&[])).unwrap();
+    reader.run(&mut host, 31_000, 31_040);
+    assert_eq!(reader.verdict(&packet), Ok(()));
+}
+
+/// The host starts again, and knows nothing of the Interest that waited: it has the next one 2 s later at most.
+#[test]
+fn a_new_roster_of_a_host_that_starts_again_is_in_force_soon() {
+    let (mut host, mut reader) = followed();
+    let packet = accepted(&mut host, &mut reader);
+    let mut again = self::host(1);
+    let rules = schema(Template::Call);
+    again.publish(Part::Schema, 1, rules).unwrap();
+    again.publish(Part::Roster, 2, roster(&[2])).unwrap();
+    reader.run(&mut again, 2_000, 4_010);
+    assert_eq!(reader.verdict(&packet), Err(Refusal::Revoked));
+}
+
+/// The next roster arrives from somebody else than the anchor: it is not in force, and the right one is with the next look.
+#[test]
+fn a_forged_next_roster_is_not_in_force() {
+    let (mut host, mut reader) = followed();
+    let packet = accepted(&mut host, &mut reader);
+    let mut forger = self::host(9);
+    forger.publish(Part::Roster, 1, roster(&[])).unwrap();
+    // Its answer to the Interest that waits there.
+    reader.run(&mut forger, 2_000, 4_900);
+    forger.publish(Part::Roster, 2, roster(&[2])).unwrap();
+    reader.run(&mut forger, 4_900, 4_910);
+    assert_eq!(reader.verdict(&packet), Ok(()));
+    host.publish(Part::Roster, 2, roster(&[2])).unwrap();
+    reader.run(&mut host, 4_910, 10_500);
+    assert_eq!(reader.verdict(&packet), Err(Refusal::Revoked));
+}
+
+/// A relay that refuses, or forwarders without a route: the Interest for the next roster is sent 30 times a minute, and newest versions are looked for every
+/// 5 s, whoever refuses with whatever reason.
+#[test]
+fn refusals_do_not_hasten_the_next_request() {
+    for reason in [NackReason::NoRoute, NackReason::None] {
+        let (_, mut reader) = followed();
+        let mut sent = [0; 2];
+        for millis in (1_000..61_000).step_by(10) {
+            reader.bulletin.handle_timeout(now(millis));
+            while let Some(output) = reader.bulletin.poll_output() {
+                let Output::Send(frame) = output else {
+                    continue;
+                };
+                let Ok(Some((Packet::Interest(interest), _))) = face::open(frame) else {
+                    continue;
+                };
+                let next = name(&format!("{ROOT}/32=roster/v=2/seg=0"));
+                sent[usize::from(*interest.name() == next)] += 1;
+                let refused = face::refusal(&interest, None, reason);
+                reader.bulletin.handle_frame(now(millis), refused);
+            }
+        }
+        let [others, next] = sent;
+        assert!((11..=13).contains(&next), "{reason:?}: {next}");
+        assert!(others <= 250, "{reason:?}: {others}");
+    }
+}
+
+/// 2,000 Interests for the next roster, each with a PIT token of its own: those that there is room for are answered as it is published, once.
+#[test]
+fn interests_that_wait_for_a_roster_are_bounded() {
+    let (mut host, _) = followed();
+    let next = name(&format!("{ROOT}/32=roster/v=2/seg=0"));
+    for number in 0..2_000_u32 {
+        let interest = Interest::builder(next.clone()).build(number.into());
+        let link = LpPacket {
+            pit_token: Some(number.to_be_bytes().to_vec().into()),
+            ..LpPacket::carrying(interest.wire().clone())
+        };
+        host.handle_frame(now(0), link.encode());
+    }
+    while host.poll_output().is_some() {}
+    host.publish(Part::Roster, 2, roster(&[])).unwrap();
+    assert_eq!(core::iter::from_fn(|| host.poll_output()).count(), 256);
+    host.publish(Part::Roster, 3, roster(&[])).unwrap();
+    assert_eq!(host.poll_output(), None);
+    assert_eq!(Application::poll_timeout(&host), None);
 }
 
 /// A relay, or a host restored from an old copy, offers version 1 after version 2.

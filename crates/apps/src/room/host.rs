@@ -1,28 +1,35 @@
 //! Serves what members and readers need of a root: schema, roster and certificates, and certifies newcomers.
 
-use std::collections::{BTreeMap, VecDeque};
+use core::time::Duration;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Certificate, Data, Interest, LpPacket, Name, Packet, Signer};
+use namecast_packet::{Certificate, Component, Data, Interest, LpPacket, Name, Packet, Signer};
 use namecast_stream::names::KEY;
 use namecast_units::{Instant, Timestamp};
 
 use super::bulletin::Part;
 use super::door::{Door, JoinCounters, Step};
 use super::join::{InvitationSecret, Join, Welcome, join_name};
+use super::leave::{Held, LeaveCounters, Leaving, Verdict, leave_name};
 use crate::object::{Server, ServerConfig, ServerCounters, ServerError};
-use crate::trust::MAX_ENTRIES;
+use crate::trust::{MAX_ENTRIES, Roster};
 use crate::{Application, Now, Output, face};
 
 /// Packets kept until they are polled; those beyond are dropped, as their Interests are retransmitted.
 const MAX_OUTPUT: usize = 1_024;
+/// Interests that wait for a roster, and how long. Those for the next roster have one name, so a node in front of the host makes one of them.
+const MAX_HELD: usize = 256;
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Report of a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostEvent {
     /// Somebody with a link requests a certificate: the tag and the signature are right. Answer with [`Host::welcome`] or [`Host::turn_away`].
     Join(Box<Join>),
+    /// The member with the certificate of this name leaves: the signature is right. Publish a roster without it, which answers the member.
+    Leave(Name),
 }
 
 /// Serves schema, roster and certificates of a root, as the holder of the anchor's key.
@@ -32,6 +39,10 @@ pub struct Host {
     /// Certificates of members, and the anchor's.
     certificates: BTreeMap<Name, Data>,
     door: Door,
+    leaving: Leaving,
+    /// Version of the roster that is published, and certificates of its members.
+    roster: (u64, BTreeSet<Name>),
+    held: Vec<Held>,
     outputs: VecDeque<Output<HostEvent>>,
 }
 
@@ -63,11 +74,15 @@ impl Host {
             root,
             server,
             certificates: [(anchor.name().clone(), anchor)].into(),
+            leaving: Leaving::default(),
+            roster: (0, BTreeSet::new()),
+            held: Vec::new(),
             outputs: VecDeque::new(),
         })
     }
 
-    /// Publishes this version of schema or roster, unless it or a newer one is published. Returns its name.
+    /// Publishes this version of schema or roster, unless it or a newer one is published. Answers Interests that wait for the roster, and members
+    /// who requested to leave and are not in it. Returns its name.
     ///
     /// # Errors
     /// If the root is too long for a packet.
@@ -77,9 +92,33 @@ impl Host {
         version: u64,
         content: Bytes,
     ) -> Result<Name, ServerError> {
+        let roster = Roster::decode(&content);
         // The server takes the time for the version, and a newer number if that one is taken.
         let version = Timestamp::from_micros(version);
-        self.server.put(part.name(&self.root), content, version)
+        let name = self.server.put(part.name(&self.root), content, version)?;
+        if part == Part::Roster {
+            let last = name.last();
+            let version = last.and_then(|last| last.number_of(Component::VERSION));
+            let members = roster.map_or_else(|_| Vec::new(), |roster| roster.members);
+            let members = members.into_iter().map(|it| it.certificate);
+            self.roster = (version.unwrap_or_default(), members.collect());
+            self.answer_held();
+        }
+        Ok(name)
+    }
+
+    /// Answers what waited for the roster that is published now.
+    fn answer_held(&mut self) {
+        let members = &self.roster.1;
+        let is_due = |it: &mut Held| !it.leaver.as_ref().is_some_and(|it| members.contains(it));
+        let due: Vec<_> = self.held.extract_if(.., is_due).collect();
+        for held in due {
+            match held.leaver {
+                Some(_) => self.answer_leave(&held.interest, held.pit_token),
+                // A version that was passed over is refused: its reader looks for the newest.
+                None => self.server.answer(&held.interest, held.pit_token),
+            }
+        }
     }
 
     /// Serves a certificate, for members who are not there themselves. Returns whether there was room.
@@ -150,6 +189,85 @@ impl Host {
         }
     }
 
+    /// Returns the counters of requests to leave.
+    pub const fn leave_counters(&self) -> &LeaveCounters {
+        &self.leaving.counters
+    }
+
+    /// Takes a request to leave.
+    fn on_leave(&mut self, now: Instant, interest: Interest, pit_token: Option<Bytes>) {
+        let reason = match self.leaving.check(now, &interest, &self.certificates) {
+            Verdict::Leaves(name) if self.roster.1.contains(&name) => {
+                let held = Held {
+                    expires_at: now + interest.lifetime().min(MAX_WAIT),
+                    interest: interest.clone(),
+                    pit_token: pit_token.clone(),
+                    leaver: Some(name.clone()),
+                };
+                // One of each certificate waits: the newest.
+                let before = self.held.len();
+                self.held.retain(|it| it.leaver.as_ref() != Some(&name));
+                let is_known = self.held.len() < before;
+                if self.hold(now, held) {
+                    self.leaving.counters.held += 1;
+                    if !is_known {
+                        let event = Output::Event(HostEvent::Leave(name));
+                        self.outputs.push_back(event);
+                    }
+                    return;
+                }
+                self.leaving.counters.dropped_full += 1;
+                NackReason::Congestion
+            }
+            Verdict::Leaves(name) if self.has_replaced(&name) => {
+                self.leaving.counters.replaced += 1;
+                NackReason::None
+            }
+            Verdict::Leaves(_) => {
+                self.leaving.counters.repeated += 1;
+                self.answer_leave(&interest, pit_token);
+                return;
+            }
+            Verdict::Refused => NackReason::None,
+            Verdict::TooOften => NackReason::Congestion,
+        };
+        self.push(face::refusal(&interest, pit_token, reason));
+    }
+
+    /// Returns whether a member has another certificate under the name of this one.
+    fn has_replaced(&self, certificate: &Name) -> bool {
+        let identity = certificate.prefix(certificate.len().saturating_sub(4));
+        let keys = identity.builder().generic(KEY).finish();
+        let mut others = self.roster.1.range::<Name, _>(&keys..);
+        others.next().is_some_and(|other| keys.is_prefix_of(other))
+    }
+
+    fn answer_leave(&mut self, interest: &Interest, pit_token: Option<Bytes>) {
+        let data = Data::builder(interest.name().detached()).sign(self.server.signer());
+        self.push(face::answer(data.wire().clone(), pit_token));
+    }
+
+    /// Returns whether `interest` is for the first segment of the roster after the one that is published.
+    fn is_next_roster(&self, interest: &Interest) -> bool {
+        let next = Part::Roster.name(&self.root).builder();
+        let next = next.version(self.roster.0.saturating_add(1));
+        self.roster.0 > 0 && *interest.name() == next.segment(0).finish()
+    }
+
+    /// Lets an Interest wait. Returns whether there is room.
+    fn hold(&mut self, now: Instant, held: Held) -> bool {
+        self.held.retain(|it| {
+            let is_same =
+                it.interest.name() == held.interest.name() && it.pit_token == held.pit_token;
+            it.expires_at > now && !is_same
+        });
+        let has_room = self.held.len() < MAX_HELD;
+        if has_room {
+            self.held.push(held);
+        }
+        has_room
+    }
+
     /// Returns what became of Interests for schema and roster.
     pub const fn counters(&self) -> &ServerCounters {
         self.server.counters()
@@ -199,6 +317,21 @@ impl Application for Host {
             self.on_join(now.monotonic, &interest, link);
             return;
         }
+        if leave_name(&self.root).is_prefix_of(interest.name()) {
+            self.on_leave(now.monotonic, interest, link.pit_token);
+            return;
+        }
+        if self.is_next_roster(&interest) {
+            let held = Held {
+                expires_at: now.monotonic + interest.lifetime().min(MAX_WAIT),
+                interest,
+                pit_token: link.pit_token,
+                leaver: None,
+            };
+            // Without room, its reader requests the newest roster within seconds.
+            self.hold(now.monotonic, held);
+            return;
+        }
         if self.is_own(interest.name()) {
             self.server.handle_packet(now.monotonic, frame);
         }
@@ -210,11 +343,13 @@ impl Application for Host {
     fn handle_timeout(&mut self, now: Now) {
         self.server.handle_timeout(now.monotonic);
         self.door.handle_timeout(now.monotonic);
+        self.held.retain(|it| it.expires_at > now.monotonic);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
         let all = [self.server.poll_timeout(), self.door.poll_timeout()];
-        all.into_iter().flatten().min()
+        let held = self.held.iter().map(|it| it.expires_at);
+        all.into_iter().flatten().chain(held).min()
     }
 
     fn poll_output(&mut self) -> Option<Output<HostEvent>> {

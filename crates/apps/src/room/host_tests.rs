@@ -80,6 +80,7 @@ fn drain(host: &mut Host) -> Out {
     while let Some(output) = host.poll_output() {
         match output {
             Output::Event(HostEvent::Join(join)) => out.asked.push(join.key.digest()),
+            Output::Event(HostEvent::Leave(name)) => panic!("{name} leaves"),
             Output::Send(frame) => match face::open(frame).unwrap().unwrap() {
                 (Packet::Data(data), _) => out.data.push(data),
                 (Packet::Interest(_), link) => out.nacks += usize::from(link.nack.is_some()),

@@ -117,8 +117,10 @@ impl Joiner {
         let secret = InvitationSecret::of_token(&link.token);
         let place = (&link.root, &link.anchor);
         let join = Join::new(place, &secret, (key.clone(), exchange_key), label);
+        // The same request has the same name: a cache may have the answer to one before the member left.
         let interest = Interest::builder(join_name(&link.root))
             .parameters(join.encode())
+            .must_be_fresh()
             .lifetime(LIFETIME)
             .sign(Nonce::draw(&mut nonces), signer, &signer.info());
         Self {

@@ -94,6 +94,7 @@ fn run(joiner: &mut Joiner, host: &mut Host, decide: &Welcome) -> (Vec<JoinEvent
             match output {
                 Output::Send(packet) => joiner.handle_frame(at(1), packet),
                 Output::Event(HostEvent::Join(join)) => host.welcome(join.key.digest(), decide),
+                Output::Event(HostEvent::Leave(name)) => panic!("{name} leaves"),
             }
         }
     }

@@ -84,6 +84,11 @@ impl Opener {
         }
     }
 
+    /// Returns whether it has secrets.
+    pub fn has_keys(&self) -> bool {
+        !self.own.is_empty()
+    }
+
     /// Opens sample `number` of `sequence`: root, stream, rung and class.
     ///
     /// # Errors

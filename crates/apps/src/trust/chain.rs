@@ -210,6 +210,24 @@ impl Chains {
         self.certificates.get(name).map(|held| &held.certificate)
     }
 
+    /// Returns the certificates from the issuer of the certificate of this name, which was judged before, to the anchor's.
+    pub fn issuers(&self, certificate: &Name) -> Vec<Certificate> {
+        let mut issuers: Vec<Certificate> = Vec::new();
+        let mut held = self.certificates.get(certificate);
+        while let Some(below) = held
+            && issuers.len() < self.config.max_length
+            && !is_self_signed(&below.certificate)
+            && let Some(KeyLocator::Name(locator)) =
+                &below.certificate.data().signature_info().key_locator
+        {
+            let names = self.certificates_of(locator).into_iter();
+            let mut above = names.filter_map(|name| self.certificates.get(&name));
+            held = above.find(|it| it.vouched.is_some());
+            issuers.extend(held.map(|it| it.certificate.clone()));
+        }
+        issuers
+    }
+
     /// Returns how packets were judged.
     pub const fn counters(&self) -> &Counters {
         &self.counters

@@ -7,7 +7,7 @@
 //! | `show` | anchor; desks `desk/<desk>`; devices `device/<id>` | streams of the root; cues `cues/<list>/<desk>`, operators `ops/<path>` and `desk/<desk>`; `device/<id>` |
 //! | `tracks` | anchor; trackers `<id>` | streams of their own names; objects of trackers |
 //!
-//! In each, the anchor signs certificates, schema, roster and answers to those who join.
+//! In each, the anchor signs certificates, schema, roster and answers to those who join and leave.
 
 use core::fmt::Write as _;
 
@@ -32,13 +32,14 @@ const SIGNED: [&str; 10] = [
 ];
 
 /// What the anchor of each template signs under the root beside certificates: versions of schema and roster, the names of their newest ones, and answers to
-/// those who join.
-const ADMINISTRATION: [&str; 5] = [
+/// those who join and leave.
+const ADMINISTRATION: [&str; 6] = [
     r#""32=trust"/_/_"#,
     r#""32=trust"/"32=metadata"/_/_"#,
     r#""32=roster"/_/_"#,
     r#""32=roster"/"32=metadata"/_/_"#,
     r#""32=join"/_"#,
+    r#""32=leave"/_"#,
 ];
 
 /// Segments of an object and of its metadata, and what is signed to register its name.

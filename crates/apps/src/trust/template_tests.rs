@@ -115,6 +115,7 @@ fn the_anchor_alone_administers() {
             "32=roster/v=1/seg=0",
             "32=roster/32=metadata/v=1/seg=0",
             "32=join/answer",
+            "32=leave/answer",
         ] {
             let packet = format!("/site/{tail}");
             assert!(is_allowed(&schema, &packet, "/site"), "{packet}");

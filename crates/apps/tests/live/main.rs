@@ -9,6 +9,7 @@ mod joining;
 mod playing;
 mod recorded;
 mod reordering;
+mod rooms;
 mod sealed;
 mod swarm;
 mod trouble;

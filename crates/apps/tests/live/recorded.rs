@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use core::time::Duration;
 
 use bytes::Bytes;
-use namecast_apps::Output;
 use namecast_apps::archive::recorder::{Recorded, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{Found, Lookup, Server, ServerConfig};
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_apps::live::watcher::{
     Refusal, Seek, Signer, Trust, Verdict, Watched, Watcher, WatcherConfig,
 };
+use namecast_apps::room::{Bulletin, BulletinConfig, Host, Part, published_names};
 use namecast_apps::trust::schema::{Limits, Schema};
 use namecast_apps::trust::template::Template;
-use namecast_apps::trust::{self, Anchor, ChainConfig, Chains, ExchangeSecret, SharedChains};
+use namecast_apps::trust::{
+    self, Anchor, ChainConfig, Chains, ExchangeSecret, Roster, SharedChains,
+};
+use namecast_apps::{Application as _, Now, Output};
 use namecast_packet::signature::{Ed25519Signer, KeyPair};
-use namecast_packet::{Certificate, Data, KeyLocator, Name, Validity};
+use namecast_packet::{Certificate, Data, Interest, KeyLocator, Name, Validity};
 use namecast_stream::index::{IndexedSample, RungIndex, TimeIndex};
 use namecast_stream::{Lead, ProducerConfig, RungNames, SampleClass};
 use namecast_units::{Instant, Timestamp};
@@ -79,6 +82,40 @@ fn chains(
     let revoked = revoked.into_iter().map(|since| (digest(KEY), since));
     chains.set_revoked(1, revoked.collect()).unwrap();
     SharedChains::new(chains)
+}
+
+/// Chains that know the digest of the anchor's key and nothing else.
+fn strangers(config: ChainConfig) -> SharedChains {
+    let nothing = Schema::nothing().into();
+    let chains = Chains::new(nothing, 0, Anchor::Digest(digest(FOX)), config);
+    SharedChains::new(chains)
+}
+
+/// Returns whether schema and roster are in force, before which nobody begins to record or to play.
+fn has_rules(chains: &SharedChains) -> bool {
+    chains.with(|it| it.schema_version() > 0 && it.roster_version() > 0)
+}
+
+/// Keeps `chains` up to date by a clock that is `later` than the recording.
+fn bulletin(chains: &SharedChains, later: Duration) -> Bulletin {
+    let config = BulletinConfig {
+        wall_at_zero: WALL + later,
+        ..BulletinConfig::new(Some(name(ROOM)), Anchor::Digest(digest(FOX)))
+    };
+    Bulletin::new(config, chains.clone())
+}
+
+/// The host of the room, with version 1 of schema and roster.
+fn host() -> Host {
+    let anchor = anchor(WALL + 30 * YEAR);
+    let signer = Box::new(pair(FOX, anchor.name()));
+    let mut host = Host::new(name(ROOM), signer, anchor).unwrap();
+    let rules = Template::Call.rules(&name(ROOM));
+    let schema = Schema::compile(&rules, &Limits::default()).unwrap();
+    host.publish(Part::Schema, 1, schema.encode()).unwrap();
+    let roster = Roster::default().encode();
+    host.publish(Part::Roster, 1, roster).unwrap();
+    host
 }
 
 /// What an archive keeps.
@@ -161,6 +198,11 @@ impl Kept {
 
 /// Ann publishes pictures for 8 s, sealed for Bob, under a certificate that ends at `until`. All of it is recorded, whatever the certificate says.
 fn record(until: Timestamp) -> Kept {
+    record_in(until, None)
+}
+
+/// Does so in a room with a host, who publishes another roster after 4 s.
+fn record_in(until: Timestamp, mut host: Option<Host>) -> Kept {
     let certificate = ann(until);
     let config = PublisherConfig {
         root: name(ANN),
@@ -176,8 +218,14 @@ fn record(until: Timestamp) -> Kept {
         clock_tolerance: YEAR,
         ..ChainConfig::default()
     };
+    let chains = match &host {
+        Some(_) => strangers(patient),
+        None => chains(until, [], patient),
+    };
+    let mut bulletin = bulletin(&chains, Duration::ZERO);
+    let of_room = published_names(&name(ROOM));
     let mut recorder = Recorder::new(RecorderConfig {
-        trust: Trust::Schema(chains(until, [], patient)),
+        trust: Trust::Schema(chains.clone()),
         wall_at_zero: WALL,
         ..RecorderConfig::new(name(ANN))
     });
@@ -199,10 +247,41 @@ fn record(until: Timestamp) -> Kept {
             position += 1;
         }
         publisher.handle_timeout(now);
-        recorder.handle_timeout(now);
+        let both = Now {
+            monotonic: now,
+            wall,
+        };
+        if let Some(host) = &mut host {
+            if millis == 4_000 {
+                let roster = Roster::default().encode();
+                host.publish(Part::Roster, 2, roster).unwrap();
+            }
+            bulletin.handle_timeout(both);
+            while let Some(Output::Send(packet)) = host.poll_output() {
+                bulletin.handle_frame(both, packet.clone());
+                recorder.handle_packet(now, packet);
+            }
+            while let Some(output) = bulletin.poll_output() {
+                if let Output::Send(packet) = output {
+                    host.handle_frame(both, packet);
+                }
+            }
+        }
+        if has_rules(&chains) {
+            recorder.handle_timeout(now);
+        }
         while let Some(output) = recorder.poll_output() {
             match output {
-                Output::Send(packet) => publisher.handle_packet(now, wall, packet),
+                Output::Send(packet) => {
+                    let interest = Interest::decode(packet.clone()).unwrap();
+                    let mut of_room = of_room.iter();
+                    match &mut host {
+                        Some(host) if of_room.any(|it| it.is_prefix_of(interest.name())) => {
+                            host.handle_frame(both, packet);
+                        }
+                        _ => publisher.handle_packet(now, wall, packet),
+                    }
+                }
                 Output::Event(recorded) => kept.take(recorded),
             }
             while let Some(packet) = publisher.poll_output() {
@@ -234,7 +313,11 @@ fn play(
     from: Option<u64>,
     (later, seed): (Duration, u8),
 ) -> Playback {
-    let mut server = Server::new(ServerConfig::new(name(ANN)));
+    let mut server = Server::new(ServerConfig {
+        room: Some(name(ROOM)),
+        ..ServerConfig::new(name(ANN))
+    });
+    let mut bulletin = bulletin(&chains, later);
     let mut watcher = Watcher::new(WatcherConfig {
         wall_at_zero: WALL + later,
         trust: Trust::Schema(chains.clone()),
@@ -247,10 +330,23 @@ fn play(
     let mut on_link: BTreeMap<Instant, Vec<Bytes>> = BTreeMap::new();
     for millis in (0..12_000).step_by(2) {
         let now = at(millis);
+        let both = Now {
+            monotonic: now,
+            wall: WALL + later + ms(millis),
+        };
         for packet in on_link.remove(&now).unwrap_or_default() {
+            bulletin.handle_frame(both, packet.clone());
             watcher.handle_packet(now, packet);
         }
-        watcher.handle_timeout(now);
+        bulletin.handle_timeout(both);
+        while let Some(output) = bulletin.poll_output() {
+            if let Output::Send(packet) = output {
+                server.handle_packet(now, packet);
+            }
+        }
+        if has_rules(&chains) {
+            watcher.handle_timeout(now);
+        }
         if from.is_some() && millis == 9_000 {
             watcher.seek(now, Seek::Live);
         }
@@ -371,4 +467,33 @@ fn what_was_published_after_the_end_or_the_revocation_is_refused() {
     let never = play(&kept, never, Some(3_000), (YEAR, BOB));
     assert_eq!(never.captured.len(), 0);
     assert_eq!(never.verdicts(), [&REVOKED]);
+}
+
+/// The archive keeps the room's schema, both rosters and the anchor's certificate. 20 years later, with the host gone, Bob has the digest of the anchor's key
+/// and nothing else, and plays all of it; somebody who takes another key for the anchor's plays nothing.
+#[test]
+fn a_recording_brings_the_rules_that_it_is_judged_by() {
+    let until = WALL + DAY;
+    let kept = record_in(until, Some(host()));
+    for object in [
+        "32=trust/v=1",
+        "32=roster/v=1",
+        "32=roster/v=2",
+        "KEY/1/self/v=1",
+    ] {
+        let object = name(&format!("{ROOM}/{object}"));
+        let below = kept.objects.keys().filter(|it| object.is_prefix_of(it));
+        assert!(below.count() > 0, "{object}");
+    }
+    let later = 20 * YEAR;
+    let bob = play(&kept, strangers(live()), Some(3_000), (later, BOB));
+    let last = kept.index(WALL + YEAR).rungs[0].sample.captured_at;
+    bob.assert_from_3_s_to(last.since(WALL));
+    assert!(bob.opened > 120, "{}", bob.opened);
+    assert_eq!(bob.verdicts()[0], &Verdict::CertifiedThen);
+    assert_eq!(bob.chains.with(|it| it.roster_version()), 2);
+    let nothing = Schema::nothing().into();
+    let other = Chains::new(nothing, 0, Anchor::Digest(digest(77)), live());
+    let other = play(&kept, SharedChains::new(other), Some(3_000), (later, BOB));
+    assert_eq!(other.captured.len(), 0);
 }

@@ -96,18 +96,20 @@ pub(super) async fn run(arguments: Archive) -> anyhow::Result<()> {
     stats.observe(&node);
     let mut uplink = Uplink::new(&node, &connect).await?;
     node.add_route(name.clone(), uplink.face(), 0).await?;
-    let trusted = (&name, &trusted);
-    let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
     let (store, location) = location(&keep)?;
     let config = ArchivingConfig {
         root: name.clone(),
         location,
         keep: keep.keep,
         keep_size: keep.keep_size,
-        keys,
+        room: rules.root(),
         upstream: Some(uplink.face()),
     };
-    let mut archiving = Archiving::start(&node, config).await?;
+    // Where host and publisher are gone, it serves their rules to itself.
+    let mut archiving = Archiving::open(&node, config).await?;
+    let trusted = (&name, &trusted);
+    let (keys, _followed) = rules.key_check(&node, uplink.face(), trusted).await?;
+    archiving.record(keys).await?;
     progress.say(&format!("Keeping {name} in {store}"));
     if run.json && !run.quiet {
         let object = json!({ "name": name.to_string(), "store": store });

@@ -135,10 +135,13 @@ async fn start_archive(
         location: Location::Directory(kept.path().to_owned()),
         keep: Some(KEEP),
         keep_size: Some(KEEP_SIZE),
-        keys: KeyCheck::pinned(name.clone(), Pin::Digest(publishing.digest)),
+        room: None,
         upstream: None,
     };
-    Archiving::start(node, config).await
+    let mut archiving = Archiving::open(node, config).await?;
+    let keys = KeyCheck::pinned(name.clone(), Pin::Digest(publishing.digest));
+    archiving.record(keys).await?;
+    Ok(archiving)
 }
 
 struct Introduction<'a> {

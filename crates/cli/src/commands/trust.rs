@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::PastTime;
 use crate::arguments::Keys;
 use crate::rules::read;
-use invitations::{Invite, JoinRoom};
+use invitations::{Invite, JoinRoom, LeaveRoom};
 use rooms::{Init, Request, Sign};
 use serve::ServeRoom;
 
@@ -43,6 +43,7 @@ A room, from nothing:
 By a link instead, while the host serves:
   namecast trust invite /calls/fox --uses 1                   the host makes a link, and sends it to Ann
   namecast trust join '#room=/calls/fox&key=…&t=…' --name Ann Ann becomes a member
+  namecast trust leave /calls/fox/ann                         Ann leaves the room: nothing published later is sealed for her
   namecast trust revoke /calls/fox/ann                        the host revokes her key: readers refuse it within seconds")]
 pub struct Trust {
     /// What to do.
@@ -90,6 +91,8 @@ pub enum TrustWhat {
     Invite(Invite),
     /// Become a member of a room by a link.
     Join(JoinRoom),
+    /// Leave a room: the host takes the member off the roster at once, and its key is not revoked.
+    Leave(LeaveRoom),
     /// Say yes to a newcomer who waits at `namecast trust serve --knock`.
     Admit {
         /// Digest of the newcomer's key, as it was printed there, or its first 16 digits or more.
@@ -173,6 +176,7 @@ pub(super) async fn run(arguments: Trust) -> anyhow::Result<()> {
         TrustWhat::Install { file, keys } => rooms::install(&file, keys),
         TrustWhat::Invite(arguments) => invitations::invite(arguments),
         TrustWhat::Join(arguments) => invitations::join(arguments).await,
+        TrustWhat::Leave(arguments) => invitations::leave_room(arguments).await,
         TrustWhat::Admit { who, room } => invitations::admit(&who, room.as_ref()),
         TrustWhat::Revoke { who, room, since } => rooms::revoke(&who, room.as_ref(), since),
         TrustWhat::Members { room, json } => rooms::members(room, json),

@@ -327,7 +327,7 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     let anchor = init(&host);
     certify(&host, &ann, "/calls/fox/ann");
     certify(&host, &bob, "/calls/fox/bob");
-    let _serving = Program::start(
+    let mut serving = Program::start(
         &host,
         &format!("trust serve {ROOM} --quiet --connect {face}"),
     );
@@ -390,6 +390,64 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
     let not_for_her = stats["sealed"]["not_a_reader"].as_u64();
     assert!(not_for_her > Some(50), "{stats}");
+    // The archive has the rules, too.
+    serving.kill();
+    let stats = figures_of_past(&bob, &watch, from);
+    assert!(stats["sealed"]["opened"].as_u64() > Some(50), "{stats}");
+}
+
+/// Bob says that he leaves, and opens nothing more that Ann seals; the room lists him as one who left. The link by which he joined does not let him in again,
+/// as somebody may send his old request again; a new one does, under his name.
+#[test]
+fn a_member_leaves_and_joins_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let [ann, bob, eve] = ["ann", "bob", "eve"].map(|who| home(directory.path(), who));
+    let room = Served::new(directory.path());
+    certify(&room.host, &ann, "/calls/fox/ann");
+    let _serving = Program::start(&room.host, &room.serve());
+    let link = room.invite("");
+    text(&bob, &room.join(&link, "Bob"));
+    let (face, anchor) = (&room.face, &room.anchor);
+    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
+    let publish = format!("{publish} --schema {ROOM} --connect {face}");
+    let _publisher = Program::start(&ann, &publish);
+    let watch = format!("watch /calls/fox/ann --no-audio --json --schema {ROOM} --key {anchor}");
+    let watch = format!("{watch} --connect {face} --stats stats");
+    let _watcher = Program::start(&bob, &watch);
+    opens(&bob, 10);
+
+    let leave = format!("trust leave /calls/fox/bob --connect {face}");
+    let said = refused(&eve, &leave);
+    assert!(
+        said.contains("no certificate for /calls/fox/bob is installed here"),
+        "{said}"
+    );
+    // A second time, too, as the first answer may be lost.
+    for _ in 0..2 {
+        let left = text(&bob, &leave);
+        assert_eq!(left, "/calls/fox/bob has left /calls/fox\n");
+    }
+    until("samples that Bob cannot open", || {
+        sealed(&bob, "not_a_reader").filter(|unopened| *unopened > 10)
+    });
+    let members = printed(&room.host, "trust members --json");
+    let members: Vec<Value> = serde_json::from_slice(&members).unwrap();
+    let [ann, bobs] = &members[..] else {
+        panic!("{members:?}");
+    };
+    assert_eq!(ann["role"], "member");
+    assert_eq!(bobs["name"], "/calls/fox/bob");
+    assert!(bobs["left"].is_string() && bobs["revoked"].is_null());
+
+    let said = refused(&bob, &room.join(&link, "Bob"));
+    assert!(said.contains("the host refuses the link"), "{said}");
+    let joined = text(&bob, &room.join(&room.invite(""), "Bob"));
+    assert!(
+        joined.starts_with("/calls/fox/bob is certified until"),
+        "{joined}"
+    );
+    let before = sealed(&bob, "opened").unwrap();
+    opens(&bob, before + 10);
 }
 
 /// A room that is served at `host`, its forwarder, and the digest of its anchor's key.

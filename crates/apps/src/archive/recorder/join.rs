@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_packet::{Data, Name};
+use namecast_packet::{Certificate, Data, Name};
 use namecast_stream::metadata::{Latest, Metadata};
 use namecast_stream::path::{Request, Token};
 use namecast_stream::{Catalogue, SampleClass};
@@ -10,14 +10,16 @@ use namecast_units::{Instant, Timestamp};
 
 use super::{Event, PublisherVerifier, Recorded, Recorder, Rung};
 use crate::discovery::{
-    Judge, PROBE_SPACING, Progress, Verdict, certificate, certificate_of, certificates, metadata,
-    verifier,
+    Judge, PROBE_SPACING, Progress, Trust, Verdict, certificate, certificate_of, certificates,
+    metadata, verifier,
 };
+use crate::trust::{Judgement, Moment};
 
 impl Recorder {
     /// Requests metadata, and for certificate and catalogue while they are missing.
     pub(super) fn ask_for_objects(&mut self, now: Instant) {
         if self.probe_at <= now {
+            self.queue_rules();
             self.probed_at = Some(now);
             self.probe_at = now + self.config.probe_interval.max(PROBE_SPACING);
             let metadata = metadata(self.metadata, &self.names);
@@ -43,30 +45,64 @@ impl Recorder {
             self.on_certificate(now, data);
         } else if self.catalogues.has_requested(token) {
             self.on_catalogue_segment(now, token.segment.index, data);
-        } else if self.boxes.has_requested(token) {
-            self.on_key_box(now, token, data);
+        } else if self.supplements.queue_of(token).is_some() {
+            self.on_queued(now, token, data);
         } else {
             return false;
         }
         true
     }
 
-    /// Keeps a packet of a key box.
-    fn on_key_box(&mut self, now: Instant, token: Token, data: &Data) {
-        let is_wrong = |verifier: &PublisherVerifier| data.verify(&*verifier.0).is_err();
-        if self.verifier.as_ref().is_none_or(is_wrong) {
+    /// Requests the versions of schema and roster that are in force, unless they are recorded.
+    fn queue_rules(&mut self) {
+        let Trust::Schema(chains) = &self.config.trust else {
+            return;
+        };
+        let versions = chains.with(|it| [it.schema_version(), it.roster_version()]);
+        self.supplements.on_versions(versions);
+    }
+
+    /// Keeps a packet of a key box, of a schema or of a roster.
+    fn on_queued(&mut self, now: Instant, token: Token, data: &Data) {
+        let is_genuine = match &self.config.trust {
+            Trust::Schema(chains) => {
+                let wall = self.config.wall_at_zero + now.since(Instant::ZERO);
+                let judged = chains.with(|it| it.judge(data, Moment::Live(wall)));
+                matches!(judged, Judgement::Accepted { .. })
+            }
+            _ => {
+                let verifier = self.verifier.as_ref();
+                verifier.is_some_and(|verifier| data.verify(&*verifier.0).is_ok())
+            }
+        };
+        if !is_genuine {
             self.counters.verification_failures += 1;
             self.uplink.carry_out(now, Request::Reject(token));
             return;
         }
-        let attempts = self.config.max_attempts;
-        let uplink = (&mut self.uplink, attempts);
-        let root = self.names.root();
-        self.boxes.on_packet(now, (root, data), uplink);
+        let uplink = (&mut self.uplink, self.config.max_attempts);
+        let queue = self.supplements.queue_of(token);
+        let replaces = queue.and_then(|queue| queue.on_packet(now, data, uplink));
         self.push(Recorded::Object {
             data: Box::new(data.clone()),
-            replaces: None,
+            replaces,
         });
+    }
+
+    /// Keeps the certificates from the signer's to the anchor's, whose name tells the room.
+    fn keep_issuers(&mut self, certificate: &Name) {
+        let Trust::Schema(chains) = &self.config.trust else {
+            return;
+        };
+        let issuers = chains.with(|it| it.issuers(certificate));
+        let anchor = issuers.last().map(Certificate::identity);
+        self.supplements.room = Some(anchor.unwrap_or_else(|| self.names.root().clone()));
+        for issuer in issuers {
+            self.push(Recorded::Object {
+                data: Box::new(issuer.data().clone()),
+                replaces: Some(certificates(&issuer.identity())),
+            });
+        }
     }
 
     fn on_metadata(&mut self, now: Instant, data: &Data) {
@@ -157,6 +193,7 @@ impl Recorder {
             data: Box::new(data.clone()),
             replaces: Some(certificates(self.names.root())),
         });
+        self.keep_issuers(data.name());
         self.on_metadata(now, &metadata);
     }
 

@@ -7,8 +7,8 @@
 //! It asks only for what is published, once metadata says so: completeness comes before latency, watchers' Interests stay the
 //! first ones, and most answers come from caches.
 
-mod boxes;
 mod join;
+mod queue;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ use namecast_units::{ByteSize, Instant, Timestamp};
 use crate::discovery::{CatalogueFetcher, SentProbes, Signer, Trust};
 use crate::samples::{self, Limits, News, Sequence, Taken};
 use crate::{Application, Now, Output, face};
-use boxes::KeyBoxes;
+use queue::Supplements;
 
 /// How to record one root. [`RecorderConfig::new`] gives the defaults.
 #[derive(Clone, Debug)]
@@ -252,7 +252,7 @@ pub struct Recorder {
     heard_at: Option<Instant>,
     is_silent: bool,
     rungs: Vec<Rung>,
-    boxes: KeyBoxes,
+    supplements: Supplements,
     outputs: VecDeque<Output<Recorded>>,
     counters: Counters,
 }
@@ -280,7 +280,7 @@ impl Recorder {
             metadata: client.object(0),
             certificate: client.object(1),
             catalogues: CatalogueFetcher::new(uplink.new_client()),
-            boxes: KeyBoxes::new(uplink.new_client()),
+            supplements: Supplements::new([uplink.new_client(), uplink.new_client()]),
             uplink,
             probed_at: None,
             probe_at: Instant::ZERO,
@@ -341,7 +341,7 @@ impl Recorder {
         self.counters.verification_failures += u64::from(taken == Taken::Bad);
         let header = lead.as_ref().map(Lead::header);
         if let Some(seal) = header.and_then(|header| header.seal) {
-            self.boxes.on_seal(&seal);
+            self.supplements.boxes.on_seal(self.names.root(), &seal);
         }
         let deltas = &mut rung.sequences[SampleClass::Delta.index()];
         if let Some(lead) = lead
@@ -464,10 +464,11 @@ impl Recorder {
             rung.sequences[token.segment.class.index()].give_up(token.segment.sequence);
             self.uplink.withdraw(&token.sample());
             self.pull(now);
-        } else if self.boxes.has_requested(token) {
-            self.boxes.give_up();
         } else {
-            self.catalogues.end();
+            match self.supplements.queue_of(token) {
+                Some(queue) => queue.give_up(),
+                None => drop(self.catalogues.end()),
+            }
         }
     }
 
@@ -483,8 +484,7 @@ impl Recorder {
         };
         let clients = self.rungs.iter().map(|rung| rung.client);
         let attempts = self.config.max_attempts;
-        let root = self.names.root();
-        self.boxes.pull(now, root, &mut self.uplink, attempts);
+        self.supplements.pull(now, &mut self.uplink, attempts);
         let mut out: usize = clients.map(|it| self.uplink.objects_out(it)).sum();
         for rung in &mut self.rungs {
             for sequence in &mut rung.sequences {

@@ -6,7 +6,8 @@
 //!                          ▼                              │
 //!                        held, box requested ── box ──────┘
 //!
-//!  the box of the next generation: requested ahead, and its Interest waits at the publisher
+//!  the box of the next generation: requested ahead, and its Interest waits at the publisher. Who is no reader yet so requests the box of the next
+//!  step, which is made as soon as somebody becomes one.
 //! ```
 
 use std::collections::VecDeque;
@@ -111,10 +112,10 @@ pub(super) struct Unsealing {
     held: VecDeque<Held>,
     /// The box that samples wait for.
     missing: Option<Fetching>,
-    /// The box of the next generation.
+    /// The box of the next generation, or of the next step for who is no reader.
     ahead: Option<Fetching>,
-    /// Start and generation of the sample opened last.
-    followed: Option<([u8; 4], u64)>,
+    /// The newest box that was requested so.
+    followed: Option<Seal>,
     /// Streams that go on with a key sample, as samples before it were not opened.
     needs_key: Vec<Label>,
     /// Why samples are not opened, as reported last.
@@ -206,21 +207,16 @@ impl Unsealing {
         self.request(self.missing_token(), fetching, delegation);
     }
 
-    /// Lets an Interest for the next generation's box wait at the publisher.
-    fn follow(&mut self, seal: &Seal) {
-        let followed = (seal.start, seal.generation);
-        let Some(generation) = seal.generation.checked_add(1) else {
-            return;
-        };
-        if self.followed.replace(followed) == Some(followed) {
+    /// Lets an Interest for the box of `next` wait at the publisher, unless one for it or a later one did.
+    fn follow(&mut self, next: Seal) {
+        let order = |seal: &Seal| (seal.generation, seal.step);
+        let is_old = |it: &Seal| it.start == next.start && order(it) >= order(&next);
+        if self.followed.as_ref().is_some_and(is_old) {
             return;
         }
+        self.followed = Some(next);
         let fetching = Fetching {
-            seal: Seal {
-                generation,
-                step: 0,
-                ..*seal
-            },
+            seal: next,
             segment: 0,
         };
         self.ahead = Some(fetching);
@@ -276,10 +272,22 @@ impl Unsealing {
                 self.fetch_missing(seal, origin.delegation.clone());
                 return Opened::Missing;
             }
-            Err(why) => return Opened::Not(self.fail(label, why)),
+            Err(why) => {
+                if why == Unopened::NotAReader && self.opener.has_keys() && !origin.is_past {
+                    self.follow(Seal {
+                        step: seal.step.saturating_add(1),
+                        ..*seal
+                    });
+                }
+                return Opened::Not(self.fail(label, why));
+            }
         };
         if !origin.is_past {
-            self.follow(seal);
+            self.follow(Seal {
+                generation: seal.generation.saturating_add(1),
+                step: 0,
+                ..*seal
+            });
         }
         if !sample.key && self.needs_key.contains(label) {
             // The samples that it needs were not opened.

@@ -1,8 +1,10 @@
-//! Invitations: links by which others become members of a room, at the host and at the newcomer.
+//! Invitations: links by which others become members of a room, at the host and at the newcomer; and how a member leaves.
 
-use anyhow::{bail, ensure};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
-use namecast_apps::room::{InvitationSecret, JoinEvent, Joiner, Link, WaitReason, join_name};
+use namecast_apps::room::{
+    InvitationSecret, JoinEvent, Joiner, Link, WaitReason, join_name, leave,
+};
 use namecast_command::report::{local, print_error, print_line};
 use namecast_command::{number, parse_duration};
 use namecast_net::{Clock, Node, NodeConfig, drive, random};
@@ -11,10 +13,12 @@ use namecast_units::{ByteSize, Duration};
 
 use super::rooms::parse_text;
 use crate::arguments::Keys;
+use crate::asking::{Answer, Asker, nonce};
 use crate::commands::key_store;
 use crate::commands::uplink::Uplink;
 use crate::connect::Connect;
 use crate::rooms::{Invitation, Rooms};
+use crate::rules::issuer;
 
 /// Makes a link that invites to a room.
 #[derive(Debug, Args)]
@@ -51,6 +55,22 @@ pub struct JoinRoom {
     pub name: String,
     /// How long the host is waited for, who may have to say yes.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
+    pub wait: Duration,
+    /// The forwarder to ask.
+    #[command(flatten)]
+    pub connect: Connect,
+    /// Where keys are.
+    #[command(flatten)]
+    pub keys: Keys,
+}
+
+/// Leaves a room.
+#[derive(Debug, Args)]
+pub struct LeaveRoom {
+    /// Name of the member, such as /calls/fox/ann.
+    pub name: Name,
+    /// How long the host is waited for.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_duration)]
     pub wait: Duration,
     /// The forwarder to ask.
     #[command(flatten)]
@@ -180,4 +200,48 @@ fn reason_of(reason: WaitReason, root: &Name) -> String {
         }
         WaitReason::Crowded => "too many are joining".to_owned(),
     }
+}
+
+/// Tells the host that a member leaves, until it answers.
+pub(super) async fn leave_room(arguments: LeaveRoom) -> anyhow::Result<()> {
+    let LeaveRoom { name, wait, .. } = arguments;
+    let store = key_store(arguments.keys.keys)?;
+    let identity = store.certified(&name)?;
+    let identity = identity.with_context(|| {
+        format!(
+            "no certificate for {name} is installed here: only {name} can leave, where its key is"
+        )
+    })?;
+    let certificate = Certificate::decode(identity.certificate)?;
+    let node = Node::start(NodeConfig::of_program(ByteSize::mebibytes(1)));
+    let uplink = Uplink::new(&node, &arguments.connect).await?;
+    node.add_route(Name::root(), uplink.face(), 0).await?;
+    // The key of the room's root certified the member.
+    let anchor = issuer(&node, &certificate).await?;
+    let root = anchor.identity();
+    let interest = leave(&root, &*identity.signer, nonce());
+    let mut asker = Asker::new(&node).await?;
+    let answer = match tokio::time::timeout(wait, asker.ask_signed(&interest)).await {
+        Ok(answer) => answer?,
+        Err(_) => bail!(
+            "no answer from the host of {root}: {}",
+            reason_of(WaitReason::HostAway, &root)
+        ),
+    };
+    match answer {
+        Answer::Data(data) => {
+            let verified = data.verify(&anchor.public_key()?);
+            verified.context("the answer is not signed by the room's anchor")?;
+        }
+        _ => bail!(
+            "the host of {root} refuses: {} is not one of its certificates, or was replaced by a newer one, which is not installed here",
+            certificate.name()
+        ),
+    }
+    node.shutdown().await;
+    print_line(format_args!("{name} has left {root}"))?;
+    print_error(
+        "The key and the name stay yours: join again by a link that is made from now on".to_owned(),
+    );
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rooms: their anchors, members and revocations.
+//! Rooms: their anchors, members, revocations, and members who left.
 
 use std::path::{Path, PathBuf};
 
@@ -300,7 +300,8 @@ pub(super) fn members(room: Option<Name>, as_json: bool) -> anyhow::Result<()> {
     let mut rows = vec![["NAME", "ROLE", "UNTIL", "KEY"].map(str::to_owned)];
     let mut objects = Vec::new();
     for root in roots {
-        let roster = rooms.get(&root)?.roster()?;
+        let room = rooms.get(&root)?;
+        let roster = room.roster()?;
         for member in &roster.members {
             let name = member.identity().to_string();
             let key = hex(&member.key_digest);
@@ -313,6 +314,20 @@ pub(super) fn members(room: Option<Name>, as_json: bool) -> anyhow::Result<()> {
             objects.push(json!({
                 "name": name, "role": member.role, "label": member.label, "until": rfc3339(member.until),
                 "key_digest": key, "certificate": member.certificate.to_string(), "revoked": null,
+            }));
+        }
+        for left in room.left()? {
+            let name = left.certificate.identity().to_string();
+            let key = hex(&left.key_digest()?);
+            rows.push([
+                name.clone(),
+                "left".to_owned(),
+                local(left.at),
+                key[..16].to_owned(),
+            ]);
+            objects.push(json!({
+                "name": name, "key_digest": key, "certificate": left.certificate.name().to_string(),
+                "left": rfc3339(left.at), "revoked": null,
             }));
         }
         for revocation in &roster.revocations {

@@ -20,7 +20,7 @@ use super::rooms::Issuing;
 use crate::arguments::Keys;
 use crate::connect::Connect;
 use crate::hexadecimal::hex;
-use crate::rooms::{Joined, Room, Rooms};
+use crate::rooms::{Joined, Room, Rooms, identity_of};
 use crate::rules::credential;
 
 /// Cost of the route to the host. Forwarders let names below inherit it: those of members must lead to them first.
@@ -97,8 +97,12 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
                 }
                 door.look(&mut room, (&host, &mut progress)).await?;
             }
-            Some(HostEvent::Join(join)) = events.recv() => {
-                door.take(&mut room, *join, (&host, &mut progress)).await?;
+            Some(event) = events.recv() => {
+                let said = (&host, &mut progress);
+                match event {
+                    HostEvent::Join(join) => door.take(&mut room, *join, said).await?,
+                    HostEvent::Leave(certificate) => door.leave(&mut room, &certificate, said).await?,
+                }
             }
             (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
@@ -151,11 +155,15 @@ impl Published {
             versions[1] > self.roster_version,
         ];
         let count = members.len();
+        // Theirs count on: for recordings, and for who has not heard yet that they left.
+        let left = self.room.left()?.into_iter().map(|it| it.certificate);
+        let certificates = members.into_iter().map(|it| it.certificate).chain(left);
+        let certificates: Vec<_> = certificates.collect();
         let secrets = self.room.secrets();
         let published = host.call(move |host, _| {
             host.set_invitations(&secrets);
-            for member in &members {
-                host.add_certificate(&member.certificate);
+            for certificate in &certificates {
+                host.add_certificate(certificate);
             }
             let parts = [(Part::Schema, schema), (Part::Roster, roster)];
             for ((part, content), (version, is_new)) in
@@ -227,6 +235,34 @@ impl Door {
         for join in &admitted {
             self.decide(room, join, (host, progress)).await?;
         }
+        Ok(())
+    }
+
+    /// Takes a member off the roster, which answers it.
+    async fn leave(
+        &self,
+        room: &mut Published,
+        certificate: &Name,
+        (host, progress): (&Handle<Host>, &mut ProgressLine),
+    ) -> anyhow::Result<()> {
+        let now = self.clock.wall();
+        let left = self
+            .rooms
+            .change(&self.name, |room| room.leave(now, certificate));
+        match left {
+            Ok(true) => progress.say(&format!("{} has left", identity_of(certificate))),
+            // It was revoked or renewed by another command meanwhile.
+            Ok(false) => {}
+            Err(why) => {
+                progress.say_error(&format!(
+                    "{} cannot leave: {why:#}",
+                    identity_of(certificate)
+                ));
+                return Ok(());
+            }
+        }
+        room.room = self.rooms.get(&self.name)?;
+        progress.say(&room.publish(host).await?);
         Ok(())
     }
 

@@ -183,6 +183,7 @@ impl Packager {
         let streams = [Some(&self.video), self.audio.as_ref()];
         let catalogue = Catalogue {
             version: 0,
+            starts: Default::default(),
             title: None,
             streams: streams.into_iter().flatten().cloned().collect(),
             signer: String::new(),

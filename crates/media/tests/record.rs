@@ -35,6 +35,7 @@ impl Film {
         };
         let catalogue = Catalogue {
             version: 1,
+            starts: Default::default(),
             title: None,
             streams: describe(Some(&config.video), config.audio.as_ref(), cutting),
             signer: String::new(),

@@ -50,6 +50,7 @@ fn catalogue(reorder_delay: u64) -> Catalogue {
     };
     Catalogue {
         version: 1,
+        starts: Default::default(),
         title: None,
         streams: vec![
             stream("video", StreamKind::Video, "h264", video),

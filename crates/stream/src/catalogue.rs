@@ -1,6 +1,7 @@
 //! The catalogue: which streams and bitrates there are. UTF-8 JSON, `docs/stream-format.md`, section "Catalogue".
 
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +45,12 @@ pub const SEQUENCE_EPOCH: Timestamp = Timestamp::from_micros(1_735_689_600_000_0
 /// Everything a consumer must know before it requests samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Catalogue {
-    /// The version in the catalogue's name; a publisher that starts again has a larger one.
+    /// The version in the catalogue's name; a publisher that starts again, or changes its streams, has a larger one.
     pub version: u64,
+    /// Start of the numbering of each stream that was published under an earlier version and goes on, in microseconds since 1970. Of all others it is
+    /// the version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub starts: BTreeMap<String, u64>,
     /// Title for people, as text: 1 to 200 octets without control characters; `None`: the name is all there is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -252,6 +257,11 @@ impl Catalogue {
         self
     }
 
+    /// Returns when the numbering of the stream named `name` began.
+    pub fn start(&self, name: &str) -> Timestamp {
+        Timestamp::from_micros(self.starts.get(name).copied().unwrap_or(self.version))
+    }
+
     /// Returns the stream named `name`.
     pub fn stream(&self, name: &str) -> Option<&StreamInfo> {
         self.streams.iter().find(|stream| stream.name == name)
@@ -276,6 +286,10 @@ impl Catalogue {
             let twice = self.streams[..index].iter().any(|other| other.name == *of);
             check("name", of, !twice, "there twice")?;
             stream.validate()?;
+        }
+        for (name, start) in &self.starts {
+            check("starts", name, self.stream(name).is_some(), "of no stream")?;
+            check("starts", name, *start <= self.version, "after the version")?;
         }
         Ok(())
     }
@@ -488,6 +502,7 @@ mod tests {
         };
         Catalogue {
             version: 12,
+            starts: Default::default(),
             title: None,
             streams: vec![stream],
             signer: "/demo/KEY/%01".to_owned(),
@@ -500,6 +515,23 @@ mod tests {
         let expected = r#"{"version":12,"streams":[{"name":"video","kind":"video","codec":"h264","rungs":[{"name":"1M","bitrate":1000000,"width":640,"height":360,"rate":{"num":30,"den":1},"key_interval":30,"codec_string":"avc1.42E01E"}],"segment_size":1000,"parity_percent":20}],"signer":"/demo/KEY/%01"}"#;
         assert_eq!(json, expected);
         assert_eq!(Catalogue::decode(json.as_bytes()).unwrap(), catalogue());
+    }
+
+    /// Numbering begins with the version, unless the catalogue says otherwise of a stream.
+    #[test]
+    fn starts_are_of_streams_and_no_later_than_the_version() {
+        let mut changed = catalogue();
+        assert_eq!(changed.start("video").as_micros(), 12);
+        changed.starts = [("video".to_owned(), 11)].into();
+        let json = changed.encode().unwrap();
+        assert!(json.starts_with(br#"{"version":12,"starts":{"video":11},"streams":"#));
+        let read = Catalogue::decode(&json).unwrap();
+        assert_eq!(read.start("video").as_micros(), 11);
+        assert_eq!(read.start("audio").as_micros(), 12);
+        for (stream, start) in [("video", 13), ("audio", 11)] {
+            changed.starts = [(stream.to_owned(), start)].into();
+            assert!(changed.validate().is_err(), "{stream} {start}");
+        }
     }
 
     #[test]

@@ -92,6 +92,9 @@ pub enum SetupError {
     /// The stream is shared by several publishers, who would use the same nonces.
     #[error("a stream that several publishers share cannot be sealed")]
     SealedAndShared,
+    /// The streams are shared by several publishers, who would have to change them together.
+    #[error("streams that several publishers share cannot be changed")]
+    ChangedAndShared,
 }
 
 /// Why a frame was not published.
@@ -221,6 +224,7 @@ impl Publisher {
         let since = config.shared_since.unwrap_or(wall);
         let catalogue = Catalogue {
             version: since.as_micros(),
+            starts: Default::default(),
             title: None,
             streams: config.streams,
             signer: certificate.key_name().to_string(),
@@ -307,6 +311,64 @@ impl Publisher {
         self.producer.set_roster_version(version);
     }
 
+    /// Publishes these streams from now on, under a new catalogue: rungs that are new are added, and those that are not among them end. Rungs that are
+    /// equal in both go on with their numbers, and so do their readers. `wall` is the wall clock.
+    ///
+    /// # Errors
+    /// If a stream or rung is not valid, or several publishers share the streams; then nothing has changed.
+    pub fn set_streams(
+        &mut self,
+        wall: Timestamp,
+        streams: Vec<StreamInfo>,
+    ) -> Result<(), SetupError> {
+        if self.numbering.values().any(|it| it.beat.is_some()) {
+            return Err(SetupError::ChangedAndShared);
+        }
+        let before = &self.catalogue;
+        let version = wall.as_micros().max(before.version.saturating_add(1));
+        let lasting = |of: &StreamInfo| {
+            let rungs = of.rungs.iter();
+            let kept = rungs.filter(|rung| has_rung(before, of, rung));
+            kept.map(|rung| (of.name.clone(), rung.name.clone()))
+                .collect()
+        };
+        let mut kept: BTreeSet<(String, String)> = BTreeSet::new();
+        let mut starts = BTreeMap::new();
+        for stream in &streams {
+            let lasting: Vec<_> = lasting(stream);
+            if !lasting.is_empty() {
+                starts.insert(stream.name.clone(), before.start(&stream.name).as_micros());
+            }
+            kept.extend(lasting);
+        }
+        let catalogue = Catalogue {
+            version,
+            starts,
+            title: before.title.clone(),
+            streams,
+            signer: before.signer.clone(),
+        };
+        self.producer.set_catalogue(&catalogue)?;
+        self.catalogue = catalogue.clone();
+        let ended = self.rungs.extract_if(.., |names, _| !kept.contains(names));
+        for (_, id) in ended {
+            self.producer.end_rung(id);
+            self.numbering.remove(&id);
+            if let Some(sealing) = &mut self.sealing {
+                sealing.end_rung(id);
+            }
+        }
+        let since = Timestamp::from_micros(version);
+        for stream in &catalogue.streams {
+            for rung in &stream.rungs {
+                if self.rung(&stream.name, &rung.name).is_none() {
+                    self.add_rung(since, None, stream, rung)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn add_rung(
         &mut self,
         since: Timestamp,
@@ -335,6 +397,10 @@ impl Publisher {
             beat,
         };
         self.numbering.insert(id, numbering);
+        if let Some(sealing) = &mut self.sealing {
+            let names = StreamNames::new(self.producer.root().clone());
+            sealing.add_rung(id, names.rung(&stream.name, &rung.name).prefix());
+        }
         let names = (stream.name.clone(), rung.name.clone());
         self.rungs.insert(names, id);
         Ok(())
@@ -533,6 +599,14 @@ impl Publisher {
     pub fn cache_size(&self) -> ByteSize {
         self.producer.cache_size()
     }
+}
+
+/// Returns whether `catalogue` has a rung of `stream` as it is.
+fn has_rung(catalogue: &Catalogue, stream: &StreamInfo, rung: &Rung) -> bool {
+    catalogue.stream(&stream.name).is_some_and(|before| {
+        let shape = |it: &StreamInfo| (it.kind, it.segment_size, it.parity_percent);
+        shape(before) == shape(stream) && before.rung(&rung.name) == Some(rung)
+    })
 }
 
 impl Application for Publisher {

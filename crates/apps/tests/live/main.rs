@@ -5,6 +5,7 @@
     reason = "in a test, a panic is the way to report what cannot be"
 )]
 
+mod changing;
 mod joining;
 mod playing;
 mod recorded;

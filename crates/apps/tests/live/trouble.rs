@@ -108,6 +108,7 @@ fn forged_metadata_counts_for_nothing() {
         let catalogue = Catalogue::decode(&metadata.catalogue.clone().unwrap()).unwrap();
         let lie = Catalogue {
             version: 1,
+            starts: Default::default(),
             ..catalogue
         };
         let lie = Metadata {

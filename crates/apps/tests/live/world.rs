@@ -295,6 +295,17 @@ impl World {
         (self.video, self.audio) = ((self.now, 0), (self.now, 0));
     }
 
+    /// Has the publisher that runs publish another show. Sound that comes begins now.
+    pub(crate) fn change(&mut self, show: Show) {
+        if show.audio && !self.show.audio {
+            self.audio = (self.now, 0);
+        }
+        let (wall, streams) = (self.wall(), show.streams());
+        self.show = show;
+        let publisher = self.publisher.as_mut().unwrap();
+        publisher.set_streams(wall, streams).unwrap();
+    }
+
     pub(crate) fn config() -> WatcherConfig {
         WatcherConfig {
             wall_at_zero: WALL,

@@ -15,7 +15,7 @@ impl Producer {
     pub(super) fn index(&self, stream: &Name, time: Timestamp) -> TimeIndex {
         let rungs = || {
             let is_in = |rung: &&RungState| rung.segmenter.names().prefix().parent() == *stream;
-            self.rungs.iter().filter(is_in)
+            self.rungs.values().filter(is_in)
         };
         TimeIndex {
             rungs: rungs().filter_map(|rung| rung.index(time)).collect(),

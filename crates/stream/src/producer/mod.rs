@@ -86,7 +86,9 @@ pub struct Producer {
     rung_depth: usize,
     signer: Box<dyn Signer + Send>,
     config: ProducerConfig,
-    rungs: Vec<RungState>,
+    rungs: BTreeMap<RungId, RungState>,
+    /// Of the next rung that is added: ids of rungs that ended do not come again.
+    next_rung: usize,
     by_name: BTreeMap<Name, RungId>,
     pending: PendingTable<Key>,
     objects: Objects,
@@ -116,7 +118,8 @@ impl Producer {
             rung_depth: root.len() + 2,
             names: StreamNames::new(root),
             signer,
-            rungs: Vec::new(),
+            rungs: BTreeMap::new(),
+            next_rung: 0,
             by_name: BTreeMap::new(),
             pending: PendingTable::new(config.max_pending, config.max_pending_per_segment),
             objects: Objects::default(),
@@ -149,11 +152,21 @@ impl Producer {
         if self.rungs.len() == MAX_LATEST {
             return Err(PublishError::TooManyRungs);
         }
-        let id = RungId(self.rungs.len());
+        let id = RungId(self.next_rung);
+        self.next_rung += 1;
         self.by_name.insert(names.prefix().clone(), id);
         let state = RungState::new(names, &config, &self.config);
-        self.rungs.push(state);
+        self.rungs.insert(id, state);
         Ok(id)
+    }
+
+    /// Ends a rung: its samples are forgotten, and Interests for them dropped. Does nothing if it has ended.
+    pub fn end_rung(&mut self, id: RungId) {
+        self.rungs.remove(&id);
+        self.by_name.retain(|_, rung| *rung != id);
+        let first = |id| (id, SegmentId::lead(SampleClass::Key, 0));
+        let dropped = self.pending.remove(first(id)..first(RungId(id.0 + 1)));
+        self.counters.drop(DropReason::UnknownName, dropped);
     }
 
     /// Publishes `catalogue` under its version, in place of the one before.
@@ -221,7 +234,7 @@ impl Producer {
         sample: &Sample,
     ) -> Result<(), PublishError> {
         self.handle_timeout(now);
-        let state = self.rungs.get_mut(rung.0).ok_or(PublishError::NoSuchRung)?;
+        let state = self.rungs.get_mut(&rung).ok_or(PublishError::NoSuchRung)?;
         let next = state.next[sample.class.index()];
         // The largest number is left out, so that there is always a next one.
         if sample.sequence < next || sample.sequence == u64::MAX {
@@ -250,7 +263,9 @@ impl Producer {
         self.make_what_is_waited_for(rung, lead, &mut segments);
         self.answer_waiting(rung, lead, &segments);
         let sample = (sample.class, sample.sequence);
-        self.rungs[rung.0].cache.insert(now, sample, segments);
+        if let Some(state) = self.rungs.get_mut(&rung) {
+            state.cache.insert(now, sample, segments);
+        }
         Ok(())
     }
 
@@ -349,7 +364,7 @@ impl Producer {
                 self.send(data, arrival.pit_token);
             }
             Verdict::Hold(key) => {
-                let until = self.rungs[key.0.0].time_until(&key.1);
+                let until = self.rungs[&key.0].time_until(&key.1);
                 let lifetime = interest.lifetime().min(self.config.max_lifetime);
                 let held = self.pending.insert(
                     key,
@@ -377,7 +392,7 @@ impl Producer {
 
     fn find_segment(&self, name: &Name) -> Option<Key> {
         let rung = self.find_rung(name)?;
-        let id = self.rungs[rung.0].segmenter.names().parse(name)?;
+        let id = self.rungs[&rung].segmenter.names().parse(name)?;
         Some((rung, id))
     }
 
@@ -408,7 +423,7 @@ impl Producer {
         }
         let rung = self.find_rung(name);
         if let Some(rung) = rung
-            && *name == self.rungs[rung.0].segmenter.names().latest()
+            && *name == self.rungs[&rung].segmenter.names().latest()
             && interest.can_be_prefix()
         {
             return Verdict::Answer(self.make_newest(now, wall, rung, interest.nonce()));
@@ -416,7 +431,7 @@ impl Producer {
         // A version that was learnt from somebody else.
         let answers = [
             Some(&self.metadata),
-            rung.map(|rung| &self.rungs[rung.0].answer),
+            rung.map(|rung| &self.rungs[&rung].answer),
         ];
         let current = answers
             .into_iter()
@@ -484,7 +499,7 @@ impl Producer {
         nonce: Option<Nonce>,
     ) -> Data {
         let (signer, freshness) = (&*self.signer, self.config.freshness);
-        let state = &mut self.rungs[rung.0];
+        let state = self.rungs.get_mut(&rung).expect("found by its name");
         let names = state.segmenter.names().clone();
         let latest = state.latest(wall);
         let make = |version| {
@@ -527,21 +542,21 @@ impl Producer {
 
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
-        self.rungs.iter().map(|rung| rung.cache.size()).sum()
+        self.rungs.values().map(|rung| rung.cache.size()).sum()
     }
 }
 
 /// Metadata that answers `interest` now, without the catalogue itself.
 fn metadata(
     catalogue_name: &Name,
-    rungs: &[RungState],
+    rungs: &BTreeMap<RungId, RungState>,
     wall: Timestamp,
     interest: &Interest,
 ) -> Metadata {
     Metadata {
         catalogue_name: catalogue_name.clone(),
         catalogue: None,
-        latest: rungs.iter().map(|rung| rung.latest(wall)).collect(),
+        latest: rungs.values().map(|rung| rung.latest(wall)).collect(),
         nonce: interest.nonce(),
         taken_over_at: None,
         roster_version: None,

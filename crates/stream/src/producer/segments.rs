@@ -54,7 +54,7 @@ impl Producer {
             SegmentKind::Data | SegmentKind::Parity => MAX_SEGMENTS as u64,
             SegmentKind::LeadCopy => MAX_LEAD_COPIES as u64,
             SegmentKind::InterFrame => {
-                let inter_frame = self.rungs[rung.0].inter_frame;
+                let inter_frame = self.rungs[&rung].inter_frame;
                 let inter_frame =
                     inter_frame.filter(|inter_frame| inter_frame.ends_with(id.sequence).is_some());
                 inter_frame.map_or(0, |inter_frame| u64::from(inter_frame.parity))
@@ -64,7 +64,7 @@ impl Producer {
 
     /// Returns what to do with an Interest for segment `id`.
     pub(super) fn segment_verdict(&mut self, (rung, id): Key) -> Verdict {
-        let state = &self.rungs[rung.0];
+        let state = &self.rungs[&rung];
         let next = state.next[id.class.index()];
         if id.index >= self.most((rung, id)) {
             return Verdict::Refuse(DropReason::NoSuchSegment);
@@ -90,12 +90,14 @@ impl Producer {
     /// Makes what is requested of a cached sample, and keeps it: nothing is signed twice.
     fn make_and_keep(&mut self, (rung, id): Key) -> Verdict {
         let lead = SegmentId::lead(id.class, id.sequence);
-        let Lookup::Found(lead) = self.rungs[rung.0].cache.get(&lead) else {
+        let Lookup::Found(lead) = self.rungs[&rung].cache.get(&lead) else {
             return Verdict::Refuse(DropReason::NoSuchSegment);
         };
         match self.make((rung, id), &lead.clone()) {
             Ok(data) => {
-                self.rungs[rung.0].cache.keep(&id, data.clone());
+                if let Some(state) = self.rungs.get_mut(&rung) {
+                    state.cache.keep(&id, data.clone());
+                }
                 Verdict::Answer(data)
             }
             Err(reason) => Verdict::Drop(reason),
@@ -104,7 +106,7 @@ impl Producer {
 
     /// Makes `id` of the sample that has this `lead`.
     fn make(&mut self, (rung, id): Key, lead: &Data) -> Result<Data, DropReason> {
-        let segmenter = &self.rungs[rung.0].segmenter;
+        let segmenter = &self.rungs[&rung].segmenter;
         match id.kind {
             SegmentKind::Data | SegmentKind::Parity => Err(DropReason::NoSuchSegment),
             SegmentKind::LeadCopy => {
@@ -122,7 +124,7 @@ impl Producer {
 
     /// Content of parity `id` across the group that ends with the sample which has this `lead`.
     fn inter_frame(&self, (rung, id): Key, lead: &Data) -> Result<Bytes, DropReason> {
-        let state = &self.rungs[rung.0];
+        let state = &self.rungs[&rung];
         let inter_frame = state.inter_frame.ok_or(DropReason::NoSuchSegment)?;
         let members = inter_frame.ends_with(id.sequence);
         let members = members.ok_or(DropReason::NoSuchSegment)?;

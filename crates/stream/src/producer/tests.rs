@@ -60,6 +60,7 @@ fn catalogue(version: u64) -> Catalogue {
     };
     Catalogue {
         version,
+        starts: Default::default(),
         title: None,
         streams: vec![stream],
         signer: "/demo/KEY/1".to_owned(),

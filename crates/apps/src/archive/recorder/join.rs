@@ -241,13 +241,13 @@ impl Recorder {
             self.uplink.withdraw(&rung.client.tokens());
         }
         self.drain();
-        let began = Timestamp::from_micros(catalogue.version);
         self.rungs = catalogue
             .streams
             .iter()
             .flat_map(|stream| stream.rungs.iter().map(move |rung| (stream, rung)))
             .map(|(stream, rung)| {
                 let names = self.names.rung(&stream.name, &rung.name);
+                let began = catalogue.start(&stream.name);
                 Rung::new(self.uplink.new_client(), names, rung, began)
             })
             .collect();

@@ -81,6 +81,11 @@ impl Sealing {
         self.sequences.insert(id, names);
     }
 
+    /// Forgets a rung that has ended.
+    pub(super) fn end_rung(&mut self, id: RungId) {
+        self.sequences.remove(&id);
+    }
+
     /// Lets these readers open the next sample, and nobody else soon.
     pub(super) fn set_readers(&mut self, now: Instant, readers: &BTreeSet<[u8; 32]>) {
         self.readers = readers.len();

@@ -420,3 +420,48 @@ fn a_wall_clock_that_is_set_leaves_the_stream_even() {
         }
     }
 }
+
+/// Rungs that are equal in both go on with their numbers; one that ended begins beyond them when it comes again. The catalogue says when the
+/// numbering of each stream began.
+#[test]
+fn streams_come_and_go_while_others_go_on() {
+    let mut publisher = publisher();
+    let streams = publisher.catalogue().streams.clone();
+    let first = publisher.catalogue().version;
+    assert!(publisher.catalogue().starts.is_empty());
+    let mut wind = StreamInfo::data("wind", 10, 8);
+    for round in 1..=10 {
+        let wall = Timestamp::from_micros(first + 1_000_000 * round);
+        let with = [streams.clone(), vec![wind.clone()]].concat();
+        publisher.set_streams(wall, with).unwrap();
+        let catalogue = publisher.catalogue().clone();
+        assert_eq!(catalogue.version, wall.as_micros());
+        assert_eq!(catalogue.start(&streams[0].name).as_micros(), first);
+        assert_eq!(catalogue.start("wind"), wall);
+        let json = catalogue.encode().unwrap();
+        assert_eq!(Catalogue::decode(&json).unwrap(), catalogue);
+        let rung = publisher.rung("wind", StreamInfo::ONLY_RUNG).unwrap();
+        let expected = wind.rungs[0].rate.first_sequence(wall);
+        assert_eq!(publisher.numbering[&rung].first, expected);
+        // The clock did not move: the version grows all the same.
+        publisher.set_streams(wall, streams.clone()).unwrap();
+        assert_eq!(publisher.catalogue().version, wall.as_micros() + 1);
+        let frame = EncodedFrame::at(wall, 0, true, "x");
+        let ended = publisher.publish_frame(Instant::ZERO, wall, rung, frame);
+        assert!(matches!(ended, Err(FrameError::NoSuchRung)));
+    }
+    // A rung that is described otherwise is another one.
+    let wall = Timestamp::from_micros(first + 20_000_000);
+    publisher.set_streams(wall, vec![wind.clone()]).unwrap();
+    let before = publisher.rung("wind", StreamInfo::ONLY_RUNG);
+    wind.segment_size += 1;
+    let wall = Timestamp::from_micros(first + 30_000_000);
+    publisher.set_streams(wall, vec![wind.clone()]).unwrap();
+    assert_ne!(publisher.rung("wind", StreamInfo::ONLY_RUNG), before);
+    assert_eq!(publisher.catalogue().start("wind"), wall);
+    // What is not valid changes nothing.
+    let catalogue = publisher.catalogue().clone();
+    let twice = vec![wind.clone(), wind];
+    assert!(publisher.set_streams(wall, twice).is_err());
+    assert_eq!(*publisher.catalogue(), catalogue);
+}

@@ -179,6 +179,7 @@ mod tests {
     fn catalogue() -> Catalogue {
         Catalogue {
             version: 1,
+            starts: Default::default(),
             title: None,
             streams: Vec::new(),
             signer: String::new(),

@@ -334,17 +334,26 @@ impl Watch {
             Ok(catalogue) => catalogue.preferring(&self.config.streams),
             Err(error) => return self.refuse(name, &error.to_string()),
         };
-        if self.catalogues.current().is_some() {
+        let known = self.catalogues.current();
+        let lasts = |pulled: &Pulled| {
+            let mut wanted = self.config.wanted(&catalogue);
+            known.is_some_and(|it| pulled.lasts(it, &catalogue))
+                && wanted.any(|it| *it == pulled.info)
+        };
+        let before = self.streams.end_if(|pulled| !lasts(pulled));
+        let has_kept = self.streams.len() > 0;
+        if known.is_some() && !(has_kept && before.is_empty()) {
             self.meters.counters_mut().rejoins += 1;
             self.outbox
                 .event(Event::Rejoining(RejoinReason::NewCatalogue));
         }
-        let before = self.streams.end();
-        self.unsealing.forget_held();
         self.gather();
-        // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
-        self.requests
-            .push_back(Request::GiveUp(self.clients.tokens()));
+        if !has_kept {
+            self.unsealing.forget_held();
+            // What the publisher before it did not answer, this one will not: nothing of that is in a queue.
+            self.requests
+                .push_back(Request::GiveUp(self.clients.tokens()));
+        }
         if let Some(left) = self.catalogues.name() {
             for (stream, shown) in before.iter().filter_map(Pulled::left) {
                 self.sessions.leave(left, stream, shown);
@@ -378,7 +387,7 @@ impl Watch {
             }
             let client = self.clients.draw();
             let mut pulled = self.factory(now, client).pull(now, info, rung);
-            let began_at = Timestamp::from_micros(catalogue.version);
+            let began_at = catalogue.start(&info.name);
             let has_first = matches!(kind, StreamKind::Data | StreamKind::Audio);
             pulled.first = has_first.then(|| rung.rate.first_sequence(began_at));
             if let Some(at) = self.resting.iter().position(|old| old.is_of(info)) {
@@ -403,7 +412,7 @@ impl Watch {
         (self.config.video, self.config.audio) = (video, audio);
         self.travel.seek_again(now);
         let wanted: Vec<_> = self.config.kinds().collect();
-        let ended = self.streams.end_if(|kind| !wanted.contains(&kind));
+        let ended = self.streams.end_if(|it| !wanted.contains(&it.kind()));
         let known = self.catalogues.name().cloned();
         if let Some((name, catalogue)) = known.zip(self.catalogues.current().cloned()) {
             for (stream, shown) in ended.iter().filter_map(Pulled::left) {

@@ -9,7 +9,7 @@ use namecast_stream::consumer::{
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::ClientId;
-use namecast_stream::{Reading, Rung, StreamInfo, StreamKind, StreamNames};
+use namecast_stream::{Catalogue, Reading, Rung, StreamInfo, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant};
 
 use super::config::{RungChoice, WatcherConfig};
@@ -194,6 +194,12 @@ impl Pulled {
     pub(super) fn is_of(&self, info: &StreamInfo) -> bool {
         let is_named = self.info.name == info.name || info.kind != StreamKind::Data;
         self.kind() == info.kind && is_named
+    }
+
+    /// Returns whether the stream goes on as it is from one catalogue to the next.
+    pub(super) fn lasts(&self, before: &Catalogue, after: &Catalogue) -> bool {
+        let name = &self.info.name;
+        after.stream(name) == Some(&self.info) && before.start(name) == after.start(name)
     }
 
     /// Returns the name, and the frame delivered last.

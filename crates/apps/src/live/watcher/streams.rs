@@ -95,10 +95,10 @@ impl Streams {
         self.end_if(|_| true)
     }
 
-    /// Stops pulling the streams whose kind `ends`. Returns them.
-    pub(super) fn end_if(&mut self, ends: impl Fn(StreamKind) -> bool) -> Vec<Pulled> {
+    /// Stops pulling the streams that `ends` returns true for. Returns them.
+    pub(super) fn end_if(&mut self, ends: impl Fn(&Pulled) -> bool) -> Vec<Pulled> {
         let all = core::mem::take(&mut self.pulled);
-        let (ended, kept): (Vec<_>, _) = all.into_iter().partition(|it| ends(it.kind()));
+        let (ended, kept): (Vec<_>, _) = all.into_iter().partition(ends);
         self.pulled = kept;
         let clients = ended.iter().flat_map(Pulled::clients);
         let tokens = clients.map(ClientId::tokens);

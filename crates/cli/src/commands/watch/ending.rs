@@ -205,6 +205,7 @@ mod tests {
         video.rungs[1].name = "200k".to_owned();
         let catalogue = Catalogue {
             version: 1,
+            starts: Default::default(),
             title: None,
             streams: vec![video],
             signer: "/cam/KEY/1".to_owned(),
@@ -225,6 +226,7 @@ mod tests {
         (hls.kind, hls.codec) = (StreamKind::Other, HLS.to_owned());
         let catalogue = Catalogue {
             version: 1,
+            starts: Default::default(),
             title: None,
             streams: vec![hls],
             signer: "/cam/KEY/1".to_owned(),

@@ -167,6 +167,7 @@ impl StreamSpec {
         let info = media.info();
         let catalogue = namecast_stream::Catalogue {
             version: 0,
+            starts: Default::default(),
             title: None,
             signer: String::new(),
             streams: vec![info],

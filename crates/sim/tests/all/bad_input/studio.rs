@@ -95,6 +95,7 @@ impl Studio {
         let mut producer = Producer::new(root(), Box::new(key), ProducerConfig::default());
         let catalogue = Catalogue {
             version: 1,
+            starts: Default::default(),
             title: None,
             streams: vec![info],
             signer: certificate.key_name().to_string(),

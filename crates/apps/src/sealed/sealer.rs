@@ -16,7 +16,7 @@ use super::schedule::{SECRET, SampleKey, StepSecret, expand};
 pub struct SealerConfig {
     /// Name of the stream.
     pub root: Name,
-    /// From one new generation to the next. The first reader who leaves gets one at once; those who leave within this time after it share the next.
+    /// From the first reader who leaves to the new generation, so that others who leave meanwhile cost nothing more.
     pub gather: Duration,
     /// From a generation's boxes to its first sample.
     pub lead_time: Duration,
@@ -25,7 +25,7 @@ pub struct SealerConfig {
 }
 
 impl SealerConfig {
-    /// Seals `root`: a reader who leaves is shut out 0.3 s later, and those who leave within 0.5 s after it 0.8 s after it at most.
+    /// Seals `root`: readers who leave are shut out 0.8 s later.
     pub const fn new(root: Name) -> Self {
         Self {
             root,
@@ -115,8 +115,6 @@ pub struct Sealer {
     current: Generation,
     /// When a generation is to be made, as somebody left.
     leave_at: Option<Instant>,
-    /// When the last one was made.
-    made_at: Option<Instant>,
     /// The next generation, and when it is in force.
     next: Option<(Instant, Generation)>,
     sequences: BTreeMap<Name, Sequence>,
@@ -151,7 +149,6 @@ impl Sealer {
                 has_box: false,
             },
             leave_at: None,
-            made_at: None,
             next: None,
             sequences: BTreeMap::new(),
             events: VecDeque::new(),
@@ -174,7 +171,7 @@ impl Sealer {
     }
 
     /// Lets the holders of these X25519 keys read from now on, and nobody else, up to [`SealerConfig::MAX_READERS`]. Those who come can open the next
-    /// sample; those who leave are shut out after the lead time, or half a second and the lead time after somebody else left.
+    /// sample; those who leave are shut out within half a second and the lead time.
     pub fn set_readers(&mut self, now: Instant, readers: &BTreeSet<[u8; 32]>) {
         let wanted: BTreeSet<_> = readers
             .iter()
@@ -185,8 +182,7 @@ impl Sealer {
         let has_left = self.readers.difference(&wanted).next().is_some();
         self.readers = wanted;
         if has_left && self.leave_at.is_none() {
-            let earliest = self.made_at.map(|at| at + self.config.gather);
-            self.leave_at = Some(earliest.map_or(now, |at| at.max(now)));
+            self.leave_at = Some(now + self.config.gather);
         }
         // The first box is published even if nobody reads, so that nobody waits for it.
         if !came.is_empty() || !self.current.has_box {
@@ -252,7 +248,6 @@ impl Sealer {
         }
         if self.next.is_none() && self.leave_at.is_some_and(|at| at <= now) {
             self.leave_at = None;
-            self.made_at = Some(now);
             let next = Generation {
                 number: self.current.number + 1,
                 step: 0,

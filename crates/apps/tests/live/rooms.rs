@@ -243,10 +243,10 @@ fn a_newcomer_opens_samples_two_round_trips_after_the_host_admits_it() {
     }
 }
 
-/// Bob says that he leaves. The host hears it 25 ms later and the publisher 50 ms later: a new key is in force 0.3 s after that, and Eve, who stays, loses
+/// Bob says that he leaves. The host hears it 25 ms later and the publisher 50 ms later: a new key is in force 0.8 s after that, and Eve, who stays, loses
 /// nothing.
 #[test]
-fn a_leaver_is_shut_out_a_round_trip_and_the_lead_time_after_it_says_so() {
+fn a_leaver_is_shut_out_soon_after_it_says_so() {
     let mut room = Room::new(0.0, 1);
     room.set_members(&[BOB, EVE]);
     let (mut world, [bob, eve]) = world();
@@ -267,8 +267,8 @@ fn a_leaver_is_shut_out_a_round_trip_and_the_lead_time_after_it_says_so() {
     let captured = |peer: usize| world.peers[peer].frames.last().unwrap().1.captured_at;
     let left = WALL + ms(left_at);
     let last = captured(bob).since(left);
-    assert!((ms(300)..=ms(350)).contains(&last), "{last:?}");
-    assert!(last_opened < left_at + 500, "{last_opened}");
+    assert!((ms(800)..=ms(850)).contains(&last), "{last:?}");
+    assert!(last_opened < left_at + 1_000, "{last_opened}");
     assert!(captured(eve) > WALL + ms(6_850));
     assert_eq!(
         world.peers[eve].watcher.stats(world.now).sealed.box_missing,

@@ -28,7 +28,7 @@ pub enum Error {
     #[error("the certificate of {0} is damaged: {1}")]
     Certificate(Name, String),
     /// No certificate was installed for a name, nor for a prefix of it.
-    #[error("no certificate for {0} is installed: `namecast trust request {0}` asks for one")]
+    #[error("no certificate for {0} is installed: `namecast trust request {0}` writes a request")]
     NotCertified(Name),
     /// What is to be published is not valid.
     #[error(transparent)]

@@ -21,7 +21,8 @@ pub struct Publish {
     streams: Vec<StreamInfo>,
     /// X25519 keys of readers; `None`: samples are not sealed.
     readers: Option<BTreeSet<[u8; 32]>>,
-    is_certified: bool,
+    /// Whose certified key signs; `None`: the name's own key.
+    certified: Option<Name>,
 }
 
 /// One bitrate of a video.
@@ -60,7 +61,7 @@ impl Node {
             root: parse_name(name)?,
             streams: Vec::new(),
             readers: None,
-            is_certified: false,
+            certified: None,
         })
     }
 }
@@ -142,11 +143,11 @@ impl Publish {
         self
     }
 
-    /// Signs with the key that a certificate of a room was installed for, of the name or of its longest prefix, so that consumers who go by
-    /// the room's schema accept it.
+    /// Signs with the key that a certificate was installed for, of `identity` or of its longest prefix, so that consumers who go by the schema
+    /// of a room accept it.
     #[must_use]
-    pub const fn certified(mut self) -> Self {
-        self.is_certified = true;
+    pub fn certified(mut self, identity: Name) -> Self {
+        self.certified = Some(identity);
         self
     }
 
@@ -163,9 +164,9 @@ impl Publish {
     /// # Errors
     /// If a stream is not valid, there is no key or no certificate, or the node has stopped.
     pub async fn start(self) -> Result<Publication, Error> {
-        let (signer, certificate) = match self.is_certified {
-            true => self.node.certified(&self.root)?,
-            false => self.node.identity(&self.root)?,
+        let (signer, certificate) = match &self.certified {
+            Some(identity) => self.node.certified(identity)?,
+            None => self.node.identity(&self.root)?,
         };
         let config = PublisherConfig {
             root: self.root.clone(),

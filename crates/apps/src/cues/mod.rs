@@ -39,7 +39,12 @@ pub fn desk_root(show: &Name, desk: &str) -> Name {
     cues.generic(LIST).generic(desk).finish()
 }
 
-/// Root under which a device of `show` publishes.
+/// Name of a desk in the roster of `show`, where the show is a room.
+pub fn desk_identity(show: &Name, desk: &str) -> Name {
+    show.builder().generic("desk").generic(desk).finish()
+}
+
+/// Root under which a device of `show` publishes, and its name in the roster.
 pub fn device_root(show: &Name, device: &str) -> Name {
     let devices = show.builder().generic("device");
     devices.generic(device).finish()

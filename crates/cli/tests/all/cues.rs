@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use serde_json::Value;
 
 use crate::program::{Program, command, home, start_forwarder, until};
+use crate::trust::{certify, init};
 
 /// A desk that reads commands, and writes what it says to `desk.json` of its home.
 struct Desk(Program);
@@ -177,6 +178,62 @@ fn a_second_desk_takes_over_from_one_that_is_killed() {
         superseded.next().map(drop)
     });
     assert_eq!(executed(light, "go"), ["1", "2"]);
+}
+
+/// A show as a room: the device obeys the desk that the anchor certified, also when the host has ended, and executes nothing of a desk without a
+/// certificate. A desk with the certificate of a device does not start.
+#[test]
+fn a_device_obeys_certified_desks_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let names = ["host", "main", "stranger", "device", "light-1"];
+    let homes = names.map(|name| home(directory.path(), name));
+    let [host, main, stranger, other, light] = &homes;
+    let anchor = init(host, "/show", "show");
+    certify(host, main, "/show/desk/main");
+    certify(host, light, "/show/device/light-1");
+    certify(host, other, "/show/device/light-2");
+    let mut serving = Program::start(host, &format!("trust serve /show --quiet --connect {face}"));
+    let rules = format!("--schema /show --key {anchor}");
+    let desks = "--desk main --desk stranger";
+    let _light = Program(start_device(
+        light,
+        "light-1",
+        &format!("{face} {desks} {rules}"),
+    ));
+    let mut desk = Desk::start(main, &format!("--device light-1 {rules} --connect {face}"));
+    let stood_by = || executed(light, "standby").len();
+    until("the device", || {
+        desk.say("standby 1");
+        (stood_by() > 0).then_some(())
+    });
+    let desk_of_device = format!("cue desk /show --desk light-2 {rules} --connect {face}");
+    let refused = command(other, &desk_of_device).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        said.contains("no certificate for /show/desk/light-2 is installed"),
+        "{said}"
+    );
+    serving.kill();
+    let without = format!("--desk stranger --connect {face}");
+    let mut without = Desk::start(stranger, &without);
+    for _ in 0..20 {
+        without.say("go 7");
+    }
+    desk.say("go 2");
+    until("the certified desk's cue", || {
+        executed(light, "go")
+            .contains(&"2".to_owned())
+            .then_some(())
+    });
+    until("its report", || {
+        let reports = reports(main);
+        reports
+            .iter()
+            .any(|(_, number, _)| number == "2")
+            .then_some(())
+    });
+    assert_eq!(executed(light, "go"), ["2"]);
 }
 
 /// A list with two cues of one number is refused before the show.

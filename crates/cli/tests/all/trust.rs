@@ -103,15 +103,15 @@ fn text(home: &Path, arguments: &str) -> String {
 }
 
 /// Makes a room at `host`. Returns the digest of its anchor's key.
-fn init(host: &Path) -> String {
-    let line = text(host, &format!("trust init {ROOM} --template call"));
+pub(crate) fn init(host: &Path, root: &str, template: &str) -> String {
+    let line = text(host, &format!("trust init {root} --template {template}"));
     let digest = line.trim_end().rsplit(' ').next().unwrap();
     assert_eq!(digest.len(), 64, "{line}");
     digest.to_owned()
 }
 
 /// Has the host certify a key of `member` as `name`, which the member installs.
-fn certify(host: &Path, member: &Path, name: &str) {
+pub(crate) fn certify(host: &Path, member: &Path, name: &str) {
     let request = member.join("request");
     std::fs::write(&request, printed(member, &format!("trust request {name}"))).unwrap();
     let sign = format!("trust sign {} --valid 7d", request.display());
@@ -141,7 +141,7 @@ fn members_of_a_room_are_watched_until_their_keys_are_revoked() {
     let [host, ann, eve, bob] =
         ["host", "ann", "eve", "bob"].map(|who| home(directory.path(), who));
     let (_forwarder, face) = start_forwarder(directory.path());
-    let anchor = init(&host);
+    let anchor = init(&host, ROOM, "call");
     certify(&host, &ann, "/calls/fox/ann");
     let _serving = Program::start(
         &host,
@@ -212,7 +212,7 @@ fn objects_of_members_are_put_and_fetched_by_the_rules() {
     let directory = tempfile::tempdir().unwrap();
     let [host, ann] = ["host", "ann"].map(|who| home(directory.path(), who));
     let (_forwarder, face) = start_forwarder(directory.path());
-    let anchor = init(&host);
+    let anchor = init(&host, ROOM, "call");
     certify(&host, &ann, "/calls/fox/ann");
     let _serving = Program::start(
         &host,
@@ -250,7 +250,7 @@ fn objects_of_members_are_put_and_fetched_by_the_rules() {
 fn a_host_certifies_no_name_that_another_key_had() {
     let directory = tempfile::tempdir().unwrap();
     let [host, ann, eve] = ["host", "ann", "eve"].map(|who| home(directory.path(), who));
-    init(&host);
+    init(&host, ROOM, "call");
     let said = refused(&host, &format!("trust init {ROOM}"));
     assert!(
         said.contains("there is a room /calls/fox already"),
@@ -324,7 +324,7 @@ fn a_sealed_stream_is_opened_by_members_alone() {
     let [host, ann, bob, carol, eve, keeper] =
         ["host", "ann", "bob", "carol", "eve", "keeper"].map(|who| home(directory.path(), who));
     let (_forwarder, face) = start_forwarder(directory.path());
-    let anchor = init(&host);
+    let anchor = init(&host, ROOM, "call");
     certify(&host, &ann, "/calls/fox/ann");
     certify(&host, &bob, "/calls/fox/bob");
     let mut serving = Program::start(
@@ -463,7 +463,7 @@ impl Served {
         let (forwarder, face) = start_forwarder(directory);
         let host = home(directory, "host");
         Self {
-            anchor: init(&host),
+            anchor: init(&host, ROOM, "call"),
             host,
             _forwarder: forwarder,
             face,
@@ -615,7 +615,7 @@ fn without_a_host_members_go_on_and_newcomers_learn_why_they_wait() {
 /// Starts a room of `host` with Ann as a member, and a forwarder that lets nobody register but members. Returns the anchor's digest, the
 /// forwarder's face, and both programs.
 fn start_trusting_room(host: &Path, ann: &Path) -> (String, String, [Program; 2]) {
-    let anchor = init(host);
+    let anchor = init(host, ROOM, "call");
     std::fs::write(host.join("operator.cert"), printed(host, "key /operator")).unwrap();
     let config = host.join("namecast.toml");
     let settings = format!(
@@ -667,7 +667,7 @@ fn members_put_and_send_by_right() {
 fn a_revocation_is_dated_back_and_never_forward() {
     let directory = tempfile::tempdir().unwrap();
     let [host, ann] = ["host", "ann"].map(|who| home(directory.path(), who));
-    init(&host);
+    init(&host, ROOM, "call");
     certify(&host, &ann, "/calls/fox/ann");
     let revoke = |since: &str| format!("trust revoke /calls/fox/ann --since {since}");
     let since = || {

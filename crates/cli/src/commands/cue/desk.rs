@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use namecast::Publication;
-use namecast_apps::cues::{self, Action, CUES, Cue, CueId, Desk, Done, Leader};
+use namecast_apps::cues::{Action, CUES, Cue, CueId, Desk, Done, Leader};
 use namecast_command::report::{print_error, print_line};
 use namecast_command::{Stop, parse_duration};
 use namecast_units::{Duration, Timestamp};
@@ -86,8 +86,7 @@ pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
     list.devices.sort_unstable();
     list.devices.dedup();
     let (show, mut heard) = Show::join(options).await?;
-    let root = cues::desk_root(&options.show, &arguments.desk);
-    let publication = show.publish(&root, CUES).await?;
+    let publication = show.publish_cues(&arguments.desk).await?;
     for device in &list.devices {
         show.hear_device(device).await?;
     }

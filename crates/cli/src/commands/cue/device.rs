@@ -6,7 +6,7 @@ use std::process::Stdio;
 use anyhow::Context;
 use clap::Args;
 use namecast::Publication;
-use namecast_apps::cues::{self, ACKS, Cue, Device, DeviceConfig, Output};
+use namecast_apps::cues::{ACKS, Cue, Device, DeviceConfig, Output};
 use namecast_command::report::{print_error, print_line};
 use namecast_command::{Stop, number, parse_duration};
 use namecast_units::{Duration, Timestamp};
@@ -73,8 +73,7 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
         None => (None, Vec::new()),
     };
     let (show, mut heard) = Show::join(options).await?;
-    let own = cues::device_root(&options.show, &arguments.id);
-    let publication = show.publish(&own, ACKS).await?;
+    let publication = show.publish_reports(&arguments.id).await?;
     for desk in &arguments.desk {
         show.hear_desk(desk).await?;
     }

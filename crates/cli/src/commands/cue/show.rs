@@ -79,12 +79,29 @@ impl Show {
         self.wall_at_zero + self.node.inner().clock().now().since(Instant::ZERO)
     }
 
-    /// Publishes messages under `root`.
-    pub(super) async fn publish(&self, root: &Name, stream: &str) -> anyhow::Result<Publication> {
+    /// Publishes the cues of a desk.
+    pub(super) async fn publish_cues(&self, desk: &str) -> anyhow::Result<Publication> {
+        let root = cues::desk_root(&self.name, desk);
+        let identity = cues::desk_identity(&self.name, desk);
+        self.publish(&root, identity, cues::CUES).await
+    }
+
+    /// Publishes the reports of a device.
+    pub(super) async fn publish_reports(&self, device: &str) -> anyhow::Result<Publication> {
+        let root = cues::device_root(&self.name, device);
+        self.publish(&root, root.clone(), cues::ACKS).await
+    }
+
+    async fn publish(
+        &self,
+        root: &Name,
+        identity: Name,
+        stream: &str,
+    ) -> anyhow::Result<Publication> {
         let publish = self.node.publish(&root.to_string())?;
         let publish = publish.stream(cues::stream(stream));
         let publish = match &self.followed {
-            Some(_) => publish.certified(),
+            Some(_) => publish.certified(identity),
             None => publish,
         };
         Ok(publish.start().await?)

@@ -160,27 +160,6 @@ impl Neighbours {
         self.unanswered.range(from..).next().copied()
     }
 
-    /// Returns the first missing number from `from` on that no neighbour has, or that one did not answer.
-    pub(crate) fn next_elsewhere(
-        &self,
-        now: Instant,
-        mut from: u64,
-        first_missing: impl Fn(u64) -> Option<u64>,
-    ) -> Option<u64> {
-        loop {
-            let number = first_missing(from)?;
-            if !self.may_be_asked(now) || self.in_chunks(number) != Some(number) {
-                return Some(number);
-            }
-            let size = u64::from(self.chunk_size);
-            let end = (number / size + 1) * size;
-            if let Some(unanswered) = self.next_unanswered(number).filter(|it| *it < end) {
-                return Some(unanswered);
-            }
-            from = end;
-        }
-    }
-
     /// Returns whether neighbours have all numbers that are missing before the end.
     pub(crate) fn have_all(
         &self,

@@ -89,8 +89,8 @@ pub(crate) struct Extras {
     pub(crate) delay: Duration,
     originated: Vec<Originated>,
     pub(crate) copies: Vec<Copied>,
-    /// Neighbours that are asked what they speak.
-    pub(crate) asks: Vec<FaceId>,
+    /// A neighbour that is asked what it speaks.
+    pub(crate) asks: Option<FaceId>,
     /// Whole frames without a packet.
     pub(crate) frames: Vec<(FaceId, Bytes)>,
     /// Whether the Data are not fresh, whatever they say.
@@ -119,7 +119,7 @@ impl Extras {
 
     /// Whether packets are sent besides.
     pub(crate) const fn originates(&self) -> bool {
-        !self.originated.is_empty() || !self.asks.is_empty() || !self.frames.is_empty()
+        !self.originated.is_empty() || self.asks.is_some() || !self.frames.is_empty()
     }
 
     /// Takes the packets that are sent besides. What else there is but the delay is not of them.
@@ -239,7 +239,7 @@ impl Actions {
 
     /// Asks a neighbour in a frame of its own what it speaks, unless that was done a moment ago.
     pub(crate) fn ask(mut self, face: FaceId) -> Self {
-        self.extras().asks.push(face);
+        self.extras().asks = Some(face);
         self
     }
 
@@ -286,7 +286,7 @@ impl Actions {
             extras.delay += more.delay;
             extras.originated.extend(more.originated);
             extras.copies.extend(more.copies);
-            extras.asks.extend(more.asks);
+            extras.asks = more.asks.or(extras.asks);
             extras.frames.extend(more.frames);
             extras.is_stale |= more.is_stale;
         }

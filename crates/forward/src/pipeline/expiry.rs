@@ -124,7 +124,7 @@ impl Forwarder {
         if !extras.originates() {
             return;
         }
-        for face in core::mem::take(&mut extras.asks) {
+        if let Some(face) = extras.asks {
             ask_neighbour(self, face);
         }
         for (face, frame) in core::mem::take(&mut extras.frames) {

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! After \[SAID\]. A number is out on one path at a time. An Interest goes to a neighbour that has announced its chunk, by the node's
-//! hop `any-next`; one for the own path leaves with the word to avoid the face from which neighbours answer. Where neighbours answer by the
-//! own path, the provider is requested only what they do not have: both together would bring no more.
+//! hop `any-next`; one for the own path leaves with the word to avoid the face from which neighbours answer.
 
 use std::collections::VecDeque;
 
@@ -23,8 +22,6 @@ use crate::neighbours::Neighbours;
 const OVERTAKEN: u64 = 2;
 /// Silence after which a flow of any next Data has ended, though its last number has not come.
 const SILENCE: Duration = Duration::from_secs(1);
-/// Time from the end of a flow until neighbours on the own path have announced what they got of it last.
-const GRACE: Duration = Duration::from_millis(500);
 /// Content that is played once that much of it is here.
 const START: Duration = Duration::from_secs(1);
 
@@ -37,8 +34,7 @@ pub enum Repair {
     AtEnd,
     /// From the provider, as soon as it is missing.
     Inline,
-    /// From neighbours as soon as it is missing and they have it, and from the provider once the flow has ended: all of it where neighbours
-    /// are on another path, else what they do not have.
+    /// From neighbours as soon as it is missing and they have it, and from the provider once the flow has ended.
     FromPeers,
 }
 
@@ -68,17 +64,6 @@ pub struct Ended {
     pub from_peers: u64,
 }
 
-/// Numbers that are requested of the provider.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    /// All that are missing.
-    All,
-    /// Those that no neighbour has, or that one did not answer.
-    NotTheirs,
-    /// Those that a neighbour did not answer.
-    Unanswered,
-}
-
 /// What to do.
 #[derive(Debug)]
 pub(super) enum RepairOutput {
@@ -96,11 +81,8 @@ pub(super) struct Repairs {
     neighbours: Neighbours,
     /// Face from which neighbours answer.
     peer_face: Option<u64>,
-    /// Face by which the flow comes.
-    own_face: Option<u64>,
     started_at: Instant,
     heard_at: Option<Instant>,
-    ended_at: Option<Instant>,
     /// Numbers before this one are here.
     front: u64,
     has_started: bool,
@@ -116,10 +98,8 @@ impl Repairs {
             neighbours: Neighbours::new(flow, ending.count, ending.chunk_size),
             ending,
             peer_face: None,
-            own_face: None,
             started_at: now,
             heard_at: None,
-            ended_at: None,
             front: 0,
             has_started: false,
             settled_at: now,
@@ -153,7 +133,6 @@ impl Repairs {
     ) -> bool {
         if any_next {
             self.heard_at = Some(now);
-            self.own_face = face;
         }
         let is_own = self.own.on_data(now, number, is_marked);
         let is_of_peers = self.neighbours.on_data(now, number, is_marked);
@@ -245,13 +224,12 @@ impl Repairs {
         {
             self.outputs.push_back(RepairOutput::Request(number, None));
         }
-        let source = self.source(now, has_ended);
+        let takes_all = has_ended || self.ending.repair == Repair::Inline;
         let mut from = self.front;
         while self.own.has_room() {
-            let number = match source {
-                Source::All => first(from),
-                Source::NotTheirs => self.neighbours.next_elsewhere(now, from, first),
-                Source::Unanswered => self.neighbours.next_unanswered(from),
+            let number = match takes_all {
+                true => first(from),
+                false => self.neighbours.next_unanswered(from),
             };
             let Some(number) = number else {
                 break;
@@ -262,23 +240,6 @@ impl Repairs {
                 self.outputs
                     .push_back(RepairOutput::Request(number, self.peer_face));
             }
-        }
-    }
-
-    /// What to request of the provider now.
-    fn source(&mut self, now: Instant, has_ended: bool) -> Source {
-        if self.ending.repair == Repair::Inline {
-            return Source::All;
-        }
-        if !has_ended {
-            return Source::Unanswered;
-        }
-        let ended_at = *self.ended_at.get_or_insert(now);
-        let shares_path = self.peer_face.is_some() && self.peer_face == self.own_face;
-        match (shares_path, now >= ended_at + GRACE) {
-            (false, _) => Source::All,
-            (true, false) => Source::Unanswered,
-            (true, true) => Source::NotTheirs,
         }
     }
 
@@ -293,11 +254,9 @@ impl Repairs {
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let silence = self.heard_at.map(|at| at + SILENCE);
         let is_open = self.ended.completed_after.is_none();
-        let grace = self.ended_at.map(|at| at + GRACE);
-        let [silence, grace] =
-            [silence, grace].map(|it| it.filter(|at| is_open && *at > self.settled_at));
+        let silence = silence.filter(|at| is_open && *at > self.settled_at);
         let neighbours = self.neighbours.poll_timeout();
-        let all = [self.own.poll_timeout(), neighbours, silence, grace];
+        let all = [self.own.poll_timeout(), neighbours, silence];
         all.into_iter().flatten().min()
     }
 }

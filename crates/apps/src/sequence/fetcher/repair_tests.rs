@@ -130,36 +130,6 @@ fn what_neighbours_have_is_requested_at_once() {
     assert_eq!((ended.repaired, ended.from_peers), (2, 2));
 }
 
-/// At the end 19 is missing, which no neighbour has announced. If neighbours are on another path, the provider is requested 19 at once; if
-/// they are on the own path, after a moment in which they may announce it.
-#[test]
-fn neighbours_on_the_own_path_leave_to_the_provider_what_they_do_not_have() {
-    for (peer, at_once, later) in [(9, vec![19], vec![]), (7, vec![], vec![19])] {
-        let mut fetcher = fetcher(Repair::FromPeers);
-        receive(&mut fetcher, at(100), [0, 1, 4, 5, 6, 7, 8, 9, 10]);
-        neighbours_have(&mut fetcher, at(110), &[(0, 0), (2, 2)]);
-        assert_eq!(left(&mut fetcher).requests, [(2, None), (3, None)]);
-        fetcher.handle_packet(at(150), data(2, None, peer));
-        fetcher.handle_packet(at(160), data(3, None, peer));
-        left(&mut fetcher);
-        let rest = [11, 13, 14, 15, 16, 17, 18];
-        receive(&mut fetcher, at(1_000), rest);
-        assert_eq!(left(&mut fetcher).requests, [(12, None)]);
-        fetcher.handle_packet(at(1_040), data(12, None, peer));
-        // The flow falls silent.
-        fetcher.handle_timeout(at(2_000));
-        let provider = |left: Left| -> Vec<u64> {
-            let avoiding = left.requests.iter().filter(|(_, avoid)| avoid.is_some());
-            avoiding.map(|(number, _)| *number).collect()
-        };
-        assert_eq!(provider(left(&mut fetcher)), at_once, "{peer}");
-        fetcher.handle_timeout(at(2_499));
-        assert!(provider(left(&mut fetcher)).is_empty(), "{peer}");
-        fetcher.handle_timeout(at(2_500));
-        assert_eq!(provider(left(&mut fetcher)), later, "{peer}");
-    }
-}
-
 /// Without neighbours: from the provider, inline at once, else once the last number has come.
 #[test]
 fn the_provider_is_asked_inline_or_at_the_end() {

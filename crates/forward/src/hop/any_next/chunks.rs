@@ -1,7 +1,7 @@
 //! Which chunks of flows neighbours have, and who gets Interests for what is missing.
 //!
 //! ```text
-//!  ChunksHad from f ──▶ bitmap of (flow, f) ──▶ twice a second at most: to g the union of all but g's own, one hop less unless g is on
+//!  ChunksHad from f ──▶ bitmap of (flow, f) ──▶ every 500 ms at most: to g the union of all but g's own, one hop less unless g is on
 //!                                               this machine, and for the seconds that are left
 //!  Interest for seq=n ─▶ a face with the bit of n ÷ chunk size: the nearest, not who asks, once
 //!                        then whatever the strategy says
@@ -22,10 +22,8 @@ const MAX_CHUNKS: u32 = 65_536;
 /// Flows of one face, and pairs of a flow and a face, that are remembered.
 const MAX_FLOWS_OF_FACE: usize = 256;
 const MAX_HOLDERS: usize = 4_096;
-/// Mean pause between two announcements of a flow to one neighbour.
+/// Pause between two announcements of a flow to one neighbour.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Announcements that may leave at once after a silence, as each hop would delay by a pause what neighbours have just got.
-const BURST: u32 = 4;
 /// Unanswered Interests, of the last eight, after which a face gets none; and for how long, at first and at most.
 const MAX_UNANSWERED: u32 = 4;
 const FIRST_REST: Duration = Duration::from_secs(10);
@@ -48,8 +46,7 @@ struct Holders {
     all: Vec<Holder>,
     /// When the neighbours may hear the union anew, if that is due.
     pass_at: Option<Instant>,
-    /// When a pause would have followed each announcement that left.
-    pauses_until: Instant,
+    passed_at: Option<Instant>,
 }
 
 /// What one neighbour announced of one flow.
@@ -133,7 +130,7 @@ impl Chunks {
                 flow: had.flow.detached(),
                 all: Vec::new(),
                 pass_at: None,
-                pauses_until: Instant::ZERO,
+                passed_at: None,
             }),
         };
         let place = holders.all.iter().position(|it| it.face == face);
@@ -152,8 +149,7 @@ impl Chunks {
         holder.hops_left = had.hops_left;
         holder.until = now + Duration::from_secs(had.expiry.into());
         holder.set(&had.ranges);
-        let ahead = holders.pauses_until.since(now);
-        let next = now + ahead.saturating_sub(PAUSE * (BURST - 1));
+        let next = holders.passed_at.map_or(now, |at| now.max(at + PAUSE));
         holders.pass_at.get_or_insert(next);
         true
     }
@@ -244,7 +240,7 @@ impl Chunks {
     pub(super) fn due(&mut self, now: Instant) -> Vec<Bytes> {
         let due = self.flows.iter_mut().filter_map(|(flow, holders)| {
             holders.pass_at.take_if(|at| *at <= now)?;
-            holders.pauses_until = holders.pauses_until.max(now) + PAUSE;
+            holders.passed_at = Some(now);
             Some(flow.clone())
         });
         due.collect()
@@ -371,17 +367,9 @@ mod tests {
         let left = |at| Some(chunks.union(at, &flow, (C, true))?.expiry);
         let late = Instant::ZERO + Duration::from_millis(19_001);
         assert_eq!([at(0), at(19), late].map(left), [Some(20), Some(1), None]);
-        // Four times at once, then twice a second.
-        let mut passes = 1;
-        for half in 0..10 {
-            let now = at(0) + PAUSE * half;
-            for _ in 0..9 {
-                chunks.on_announcement(now, A, &had(2, &[(0, 4)]));
-                passes += chunks.due(now).len();
-            }
-            assert_eq!(passes, 4 + half as usize);
-            assert_eq!(chunks.pass_at(), Some(now + PAUSE));
-        }
+        // Twice a second at most.
+        chunks.on_announcement(at(0), A, &had(2, &[(0, 4)]));
+        assert_eq!(chunks.pass_at(), Some(at(0) + PAUSE));
     }
 
     #[test]

@@ -119,15 +119,6 @@ impl AnyNext {
             // The downstream requests again before long.
             None => return Ok(Actions::from(Decision::Wait).ask(upstream)),
         }
-        let known = self.flows.len();
-        self.enter(context.name, (context.face, upstream))?;
-        let mut actions = Actions::from(Decision::Wait);
-        if self.flows.len() > known {
-            // So that neighbours hear of the first chunk at once.
-            for face in unknown(context) {
-                actions = actions.ask(face);
-            }
-        }
         let flow = self.enter(context.name, (context.face, upstream))?;
         if flow.upstream != upstream {
             flow.move_to(upstream);
@@ -137,6 +128,7 @@ impl AnyNext {
         let up = flow.request(now, request.refresh);
         self.sweep_at.get_or_insert(now + SWEEP_PAUSE);
         count(context).requests += 1;
+        let actions = Actions::from(Decision::Wait);
         Ok(match up {
             Some(up) => send_up(actions, context, (context.name.clone(), upstream), up),
             None => actions,
@@ -524,13 +516,6 @@ fn number_of(data: &Name) -> Option<u64> {
     let last = data.last()?;
     let sequence = last.number_of(Component::SEQUENCE);
     sequence.or_else(|| last.number_of(Component::SEGMENT))
-}
-
-/// Returns the neighbours that have not said whether they count requests.
-fn unknown(context: &Context<'_>) -> Vec<FaceId> {
-    let faces = context.tables.faces.iter();
-    let unknown = faces.filter(|(_, state)| state.keeps_counters().is_none());
-    unknown.map(|(face, _)| face).collect()
 }
 
 const fn count<'a>(context: &'a mut Context<'_>) -> &'a mut AnyNextCounters {

@@ -201,8 +201,8 @@ fn record(until: Timestamp) -> Kept {
     record_in(until, None)
 }
 
-/// Does so in a room with a host, who publishes another roster after 4 s.
-fn record_in(until: Timestamp, mut host: Option<Host>) -> Kept {
+/// Ann's publisher, sealed for Bob, under a certificate that ends at `until`.
+fn anns_publisher(until: Timestamp) -> Publisher {
     let certificate = ann(until);
     let config = PublisherConfig {
         root: name(ANN),
@@ -213,7 +213,25 @@ fn record_in(until: Timestamp, mut host: Option<Host>) -> Kept {
     let signer = Box::new(pair(KEY, certificate.name()));
     let publisher = Publisher::new(config, WALL, signer, &certificate).unwrap();
     let readers = BTreeSet::from([ExchangeSecret::of_seed(&[BOB; 32]).public()]);
-    let mut publisher = publisher.sealed([9; 32], &readers).unwrap();
+    publisher.sealed([9; 32], &readers).unwrap()
+}
+
+fn publish(publisher: &mut Publisher, (now, wall): (Instant, Timestamp), position: u64) {
+    let rung = publisher.rung("video", "1M").unwrap();
+    let frame = EncodedFrame {
+        position,
+        key: position.is_multiple_of(30),
+        captured_at: wall,
+        composition_offset: Duration::ZERO,
+        encoded_at: wall,
+        payload: payload(position, 2_000),
+    };
+    publisher.publish_frame(now, wall, rung, frame).unwrap();
+}
+
+/// Does so in a room with a host, who publishes another roster after 4 s.
+fn record_in(until: Timestamp, mut host: Option<Host>) -> Kept {
+    let mut publisher = anns_publisher(until);
     let patient = ChainConfig {
         clock_tolerance: YEAR,
         ..ChainConfig::default()
@@ -234,16 +252,7 @@ fn record_in(until: Timestamp, mut host: Option<Host>) -> Kept {
     for millis in (0..8_000).step_by(2) {
         let (now, wall) = (at(millis), WALL + ms(millis));
         while position * 1_000 <= millis * 30 {
-            let rung = publisher.rung("video", "1M").unwrap();
-            let frame = EncodedFrame {
-                position,
-                key: position % 30 == 0,
-                captured_at: wall,
-                composition_offset: Duration::ZERO,
-                encoded_at: wall,
-                payload: payload(position, 2_000),
-            };
-            publisher.publish_frame(now, wall, rung, frame).unwrap();
+            publish(&mut publisher, (now, wall), position);
             position += 1;
         }
         publisher.handle_timeout(now);

@@ -116,10 +116,12 @@ pub(crate) struct TrustedKey {
     pub key: Arc<PublicKey>,
 }
 
-/// What to ask for, to have the certificate of the key that a packet under `root` names; `None` if it names none of `root`.
-pub(crate) fn certificate_of(root: &Name, packet: &Data) -> Option<Name> {
+/// What to request, to have the certificate of the key that a packet under `root` names; `None` if it names none of `root`, unless a schema
+/// says by `trust` whose key may sign.
+pub(crate) fn certificate_of(root: &Name, trust: &Trust, packet: &Data) -> Option<Name> {
+    let is_by_schema = matches!(trust, Trust::Schema(_));
     match &packet.signature_info().key_locator {
-        Some(KeyLocator::Name(name)) if root.is_prefix_of(name) && name != root => {
+        Some(KeyLocator::Name(name)) if is_by_schema || root.is_prefix_of(name) && name != root => {
             Some(name.detached())
         }
         Some(KeyLocator::Digest(_)) => Some(certificates(root)),

@@ -143,7 +143,7 @@ impl Recorder {
     }
 
     fn ask_for_certificate(&mut self, now: Instant, metadata: &Data) {
-        let Some(name) = certificate_of(self.names.root(), metadata) else {
+        let Some(name) = certificate_of(self.names.root(), &self.config.trust, metadata) else {
             self.counters.verification_failures += 1;
             return;
         };

@@ -137,7 +137,7 @@ impl Watch {
     }
 
     fn ask_for_certificate(&mut self, now: Instant, data: &Data) {
-        let Some(name) = certificate_of(self.names.root(), data) else {
+        let Some(name) = certificate_of(self.names.root(), &self.config.trust, data) else {
             self.meters.counters_mut().verification_failures += 1;
             return;
         };

@@ -6,7 +6,7 @@ use namecast_stream::names::KEY;
 use namecast_units::Instant;
 
 use super::config::{Failure, FetcherConfig};
-use crate::discovery::{Judge, Signer, certificate_of, verifier};
+use crate::discovery::{Judge, Signer, Trust, certificate_of, verifier};
 
 /// A signer that counts.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ impl Missing {
     /// The certificate that `held` names, if it belongs to a prefix of `object`.
     pub(super) fn of(object: &Name, held: Data) -> Option<Self> {
         let identity = identity_of(&held).filter(|identity| identity.is_prefix_of(object))?;
-        let name = certificate_of(&identity, &held)?;
+        let name = certificate_of(&identity, &Trust::FirstUse, &held)?;
         Some(Self {
             name,
             identity,

@@ -7,7 +7,7 @@ use namecast::Publication;
 use namecast_apps::cues::{Action, CUES, Cue, CueId, Desk, Done, Leader};
 use namecast_command::report::{print_error, print_line};
 use namecast_command::{Stop, parse_duration};
-use namecast_units::{Duration, Timestamp};
+use namecast_units::Duration;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
 
@@ -70,7 +70,7 @@ struct Running {
     next: usize,
     lead: Duration,
     is_json: bool,
-    /// The desk whose silence makes this one take over, while none was heard to lead.
+    /// The desk that leads while none was heard to.
     first: Option<String>,
 }
 
@@ -90,8 +90,9 @@ pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
     for device in &list.devices {
         show.hear_device(device).await?;
     }
+    let silence = arguments.auto.then_some(SILENT);
     for desk in &arguments.with {
-        show.hear_desk(desk).await?;
+        show.hear_desk(desk, silence).await?;
     }
     let leads = !arguments.standby && !arguments.auto;
     let mut running = Running {
@@ -103,7 +104,7 @@ pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
         next: 0,
         lead: arguments.lead,
         is_json: options.json,
-        first: arguments.with.first().filter(|_| arguments.auto).cloned(),
+        first: arguments.with.first().cloned(),
     };
     let (name, desk) = (&options.show, &arguments.desk);
     running.say(
@@ -224,19 +225,19 @@ impl Running {
             What::Text(text) if !self.is_json => print_error(text),
             What::Text(_) => {}
             What::Lost(error) => print_error(format_args!("{from} is not heard: {error:#}")),
-            What::Silence(silence) => {
+            What::Silence => {
                 let leader = self.desk.leader().map(|leader| &leader.desk);
                 let is_leader = leader.or(self.first.as_ref()) == Some(&from);
-                if self.first.is_some() && is_leader && silence >= SILENT && !self.desk.leads() {
+                if is_leader && !self.desk.leads() {
                     self.take_over().await?;
                 }
             }
-            What::Message(message, offset) => {
+            What::Message(message, clock) => {
                 if let Ok(done) = Done::decode(&message) {
                     return self.report(&from, &done);
                 }
                 match Cue::decode(&message) {
-                    Ok(cue) => return self.follow(&from, cue, offset),
+                    Ok(cue) => return self.follow(&from, clock.to_ours(cue)),
                     Err(error) => print_error(format_args!("{from} sends no cue: {error}")),
                 }
             }
@@ -244,14 +245,12 @@ impl Running {
         Ok(())
     }
 
-    /// Takes a cue of another desk, whose clock shows `offset` more than ours.
-    fn follow(&mut self, desk: &str, cue: Cue, offset: i64) -> anyhow::Result<()> {
-        let micros = cue.at.as_micros().saturating_add_signed(-offset);
-        let at = Timestamp::from_micros(micros);
+    /// Takes a cue of another desk.
+    fn follow(&mut self, desk: &str, cue: Cue) -> anyhow::Result<()> {
         let number = cue.number.clone();
         let is_go = cue.action == Action::Go;
         let led = self.desk.leads();
-        if self.desk.handle_cue(desk, Cue { at, ..cue }) {
+        if self.desk.handle_cue(desk, cue) {
             if let Some(place) = self.list.find(&number).filter(|_| is_go) {
                 self.next = place + 1;
             }

@@ -75,7 +75,7 @@ pub(in super::super) async fn run(arguments: DeviceCommand) -> anyhow::Result<()
     let (show, mut heard) = Show::join(options).await?;
     let publication = show.publish_reports(&arguments.id).await?;
     for desk in &arguments.desk {
-        show.hear_desk(desk).await?;
+        show.hear_desk(desk, None).await?;
     }
     let mut running = Running {
         device: Device::new(DeviceConfig {
@@ -113,14 +113,10 @@ impl Running {
         let Heard { from: desk, what } = heard;
         match what {
             What::Text(text) => self.say(&text),
-            What::Silence(_) => {}
+            What::Silence => {}
             What::Lost(error) => return Err(error.context(format!("desk {desk}"))),
-            What::Message(message, offset) => match Cue::decode(&message) {
-                Ok(cue) => {
-                    let micros = cue.at.as_micros().saturating_add_signed(-offset);
-                    let at = Timestamp::from_micros(micros);
-                    self.device.handle_cue(now, &desk, Cue { at, ..cue });
-                }
+            What::Message(message, clock) => match Cue::decode(&message) {
+                Ok(cue) => self.device.handle_cue(now, &desk, clock.to_ours(cue)),
                 Err(error) => print_error(format_args!("a cue of {desk} was refused: {error}")),
             },
         }

@@ -1,8 +1,8 @@
-//! A show as one of its desks or devices takes part in it: what the others publish, and the clock that all times are told by.
+//! One desk or device in a show: its node, the messages of the others, and the clock for all times.
 
 use bytes::Bytes;
 use namecast::{Node, Options, Publication, Watched, Watching};
-use namecast_apps::cues;
+use namecast_apps::cues::{self, Cue};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 use tokio::sync::mpsc;
@@ -26,16 +26,29 @@ pub(super) struct Heard {
     pub(super) what: What,
 }
 
-/// What was heard.
+/// A message, or what became of its publisher.
 pub(super) enum What {
-    /// A verified message, and the publisher's clock less ours, in microseconds.
-    Message(Bytes, i64),
+    /// A verified message, and the publisher's clock.
+    Message(Bytes, TheirClock),
     /// Something to tell people.
     Text(String),
-    /// Nothing that the publisher signed arrived for this time.
-    Silence(Duration),
+    /// Nothing that the publisher signed arrived for the time after which this is to be told.
+    Silence,
     /// It is not heard any more.
     Lost(anyhow::Error),
+}
+
+/// A publisher's clock less ours, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TheirClock(i64);
+
+impl TheirClock {
+    /// Returns the cue with its time by our clock.
+    pub(super) fn to_ours(self, cue: Cue) -> Cue {
+        let micros = cue.at.as_micros().saturating_add_signed(-self.0);
+        let at = Timestamp::from_micros(micros);
+        Cue { at, ..cue }
+    }
 }
 
 /// A show, through a node of this process.
@@ -107,19 +120,28 @@ impl Show {
         Ok(publish.start().await?)
     }
 
-    /// Hears a desk.
-    pub(super) async fn hear_desk(&self, desk: &str) -> anyhow::Result<()> {
+    /// Hears a desk, and tells when it is silent for `silence`.
+    pub(super) async fn hear_desk(
+        &self,
+        desk: &str,
+        silence: Option<Duration>,
+    ) -> anyhow::Result<()> {
         let root = cues::desk_root(&self.name, desk);
-        self.hear(desk, &root, cues::CUES).await
+        self.hear(desk, (&root, cues::CUES), silence).await
     }
 
     /// Hears a device.
     pub(super) async fn hear_device(&self, device: &str) -> anyhow::Result<()> {
         let root = cues::device_root(&self.name, device);
-        self.hear(device, &root, cues::ACKS).await
+        self.hear(device, (&root, cues::ACKS), None).await
     }
 
-    async fn hear(&self, from: &str, root: &Name, stream: &str) -> anyhow::Result<()> {
+    async fn hear(
+        &self,
+        from: &str,
+        (root, stream): (&Name, &str),
+        silence: Option<Duration>,
+    ) -> anyhow::Result<()> {
         let keys = match &self.followed {
             Some(followed) => KeyCheck::certified(root.clone(), followed.chains.clone()),
             None => KeyCheck::new(root.clone(), &self.trusted)?,
@@ -130,7 +152,7 @@ impl Show {
             from: from.to_owned(),
             heard: self.heard.clone(),
         };
-        tokio::spawn(follow(watching, keys, tell));
+        tokio::spawn(follow(watching, keys, tell, silence));
         Ok(())
     }
 }
@@ -149,7 +171,7 @@ impl Tell {
     }
 }
 
-async fn follow(mut watching: Watching, mut keys: KeyCheck, tell: Tell) {
+async fn follow(mut watching: Watching, mut keys: KeyCheck, tell: Tell, silence: Option<Duration>) {
     let mut look = tokio::time::interval(LOOK_EVERY);
     loop {
         let what = tokio::select! {
@@ -162,16 +184,16 @@ async fn follow(mut watching: Watching, mut keys: KeyCheck, tell: Tell) {
                         {
                             return;
                         }
-                        What::Message(frame.payload, offset(&watching).await)
+                        What::Message(frame.payload, clock(&watching).await)
                     }
                     Err(error) => What::Lost(error),
                 },
                 Some(_) => continue,
                 None => What::Lost(anyhow::anyhow!("the node has stopped")),
             },
-            _ = look.tick() => match silence(&watching).await {
-                Some(silence) => What::Silence(silence),
-                None => continue,
+            _ = look.tick(), if silence.is_some() => match silent_for(&watching).await {
+                time if time.is_some() && time >= silence => What::Silence,
+                _ => continue,
             },
         };
         let is_lost = matches!(what, What::Lost(_));
@@ -181,14 +203,13 @@ async fn follow(mut watching: Watching, mut keys: KeyCheck, tell: Tell) {
     }
 }
 
-/// The publisher's clock less ours, in microseconds.
-async fn offset(watching: &Watching) -> i64 {
+async fn clock(watching: &Watching) -> TheirClock {
     let stats = watching.stats().await;
     let millis = stats.and_then(|stats| stats.clock_offset_ms);
-    millis.map_or(0, |millis| (millis * 1e3) as i64)
+    TheirClock(millis.map_or(0, |millis| (millis * 1e3) as i64))
 }
 
-async fn silence(watching: &Watching) -> Option<Duration> {
+async fn silent_for(watching: &Watching) -> Option<Duration> {
     let silent_ms = watching.stats().await?.silent_ms?;
     Some(Duration::from_secs_f64(silent_ms / 1e3))
 }

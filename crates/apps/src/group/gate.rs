@@ -1,4 +1,4 @@
-//! Who belongs to a group: its owner decides.
+//! Membership of a group, which its owner decides.
 
 use std::collections::BTreeSet;
 
@@ -56,38 +56,19 @@ mod tests {
     use std::sync::Arc;
 
     use bytes::Bytes;
-    use namecast_packet::signature::{Ed25519Signer, KeyPair};
-    use namecast_packet::{Certificate, KeyLocator, Packet, Validity};
-    use namecast_units::{Duration, Instant, Timestamp};
+    use namecast_packet::signature::KeyPair;
+    use namecast_packet::{Certificate, Packet};
+    use namecast_units::Timestamp;
 
     use super::*;
+    use crate::fixtures::{WALL, member, name, now as at, pair, validity};
     use crate::group::{Group, GroupConfig, Status};
     use crate::trust::schema::{Limits, Schema};
     use crate::trust::template::Template;
-    use crate::trust::{Anchor, ChainConfig, Chains, Member, Revocation};
+    use crate::trust::{Anchor, ChainConfig, Chains, Revocation};
     use crate::{Application, Output, face};
 
-    const WALL: u64 = 1_760_000_000_000_000;
     const ROOT: &str = "/calls/fox";
-
-    fn name(uri: &str) -> Name {
-        uri.parse().unwrap()
-    }
-
-    fn at(millis: u64) -> Now {
-        Now {
-            monotonic: Instant::ZERO + Duration::from_millis(millis),
-            wall: Timestamp::from_micros(WALL + millis * 1_000),
-        }
-    }
-
-    fn pair(seed: u8, locator: &Name) -> Ed25519Signer {
-        Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(locator.clone()))
-    }
-
-    fn validity() -> Validity {
-        Validity::of_own_key(Timestamp::from_micros(WALL))
-    }
 
     fn anchor() -> Certificate {
         let root = name(ROOT);
@@ -113,14 +94,7 @@ mod tests {
         for (id, seed) in IDS {
             let certificate = certificate(id, seed);
             chains.offer(certificate.data().clone()).unwrap();
-            roster.members.push(Member {
-                certificate: certificate.name().clone(),
-                key_digest: certificate.public_key().unwrap().digest(),
-                until: validity().not_after,
-                role: "member".to_owned(),
-                exchange_key: None,
-                label: String::new(),
-            });
+            roster.members.push(member(&certificate));
         }
         roster.revocations.push(Revocation {
             key_digest: pair(4, &name("/")).public_key().digest(),
@@ -184,7 +158,7 @@ mod tests {
         assert!(gate.accepts(at(0), &ann(answer)));
         assert!(!gate.accepts(at(0), &bob(answer)));
         assert!(gate.accepts(at(0), &bob("/calls/fox/v=3")));
-        // What everybody sends is Data or an Interest.
+        // All frames carry Data or an Interest.
         for (_, frame) in flying {
             assert!(matches!(
                 face::open(frame),

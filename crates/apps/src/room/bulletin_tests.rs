@@ -1,32 +1,13 @@
-use namecast_packet::signature::{Ed25519Signer, KeyPair};
-use namecast_packet::{Certificate, KeyLocator, Validity};
+use namecast_packet::Certificate;
+use namecast_packet::signature::KeyPair;
 
 use super::super::Host;
 use super::*;
+use crate::fixtures::{self, WALL, name, now, pair, validity};
 use crate::trust::template::Template;
-use crate::trust::{ChainConfig, Judgement, Member, Refusal, Revocation};
+use crate::trust::{ChainConfig, Judgement, Refusal, Revocation};
 
-const WALL: u64 = 1_760_000_000_000_000;
 const ROOT: &str = "/calls/fox";
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
-
-fn now(millis: u64) -> Now {
-    Now {
-        monotonic: Instant::ZERO + Duration::from_millis(millis),
-        wall: Timestamp::from_micros(WALL + millis * 1_000),
-    }
-}
-
-fn pair(seed: u8, locator: &Name) -> Ed25519Signer {
-    Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(locator.clone()))
-}
-
-fn validity() -> Validity {
-    Validity::of_own_key(Timestamp::from_micros(WALL))
-}
 
 /// The anchor's certificate, by the key of `seed`.
 fn anchor(seed: u8) -> Certificate {
@@ -60,16 +41,8 @@ fn roster(revoked: &[u8]) -> Bytes {
         since: Timestamp::from_micros(WALL),
         certificate: Name::root(),
     });
-    let ann = Member {
-        certificate: member("ann", 2, 1).name().clone(),
-        key_digest: digest(2),
-        until: validity().not_after,
-        role: "member".to_owned(),
-        exchange_key: None,
-        label: String::new(),
-    };
     let roster = Roster {
-        members: vec![ann],
+        members: vec![fixtures::member(&member("ann", 2, 1))],
         revocations: revocations.collect(),
     };
     roster.encode()

@@ -1,11 +1,11 @@
+use namecast_packet::Packet;
 use namecast_packet::lp::NackReason;
-use namecast_packet::signature::{Ed25519Signer, KeyPair as _, NullSigner};
-use namecast_packet::{Packet, Validity};
-use namecast_units::Timestamp;
+use namecast_packet::signature::{KeyPair as _, NullSigner};
 
 use super::super::{Host, HostEvent, Part};
 use super::*;
-use crate::trust::{Member, Roster};
+use crate::fixtures::{self, name, pair, validity};
+use crate::trust::Roster;
 use crate::{Application as _, Now, Output, face};
 
 const ROOT: &str = "/calls/fox";
@@ -14,18 +14,6 @@ const FOX: u8 = 1;
 const ANN: u8 = 2;
 const BOB: u8 = 3;
 const EVE: u8 = 4;
-
-fn name(uri: &str) -> Name {
-    uri.parse().unwrap()
-}
-
-fn pair(seed: u8, locator: &Name) -> Ed25519Signer {
-    Ed25519Signer::from_seed([seed; 32], KeyLocator::Name(locator.clone()))
-}
-
-fn validity() -> Validity {
-    Validity::of_own_key(Timestamp::from_micros(1_760_000_000_000_000))
-}
 
 fn anchor() -> Certificate {
     let pair = pair(FOX, &name(ROOT));
@@ -56,16 +44,8 @@ fn host(members: &[Certificate]) -> Host {
 }
 
 fn set_members(host: &mut Host, version: u64, members: &[Certificate]) {
-    let entries = members.iter().map(|certificate| Member {
-        certificate: certificate.name().clone(),
-        key_digest: certificate.public_key().unwrap().digest(),
-        until: validity().not_after,
-        role: "member".to_owned(),
-        exchange_key: None,
-        label: String::new(),
-    });
     let roster = Roster {
-        members: entries.collect(),
+        members: members.iter().map(fixtures::member).collect(),
         revocations: Vec::new(),
     };
     assert!(members.iter().all(|it| host.add_certificate(it)));

@@ -258,6 +258,21 @@ fn record_for(bob: &Path, keeper: &Path, anchor: Certificate) {
     runtime.block_on(record(&keeper.join("kept"), reader, anchor));
 }
 
+/// Bob opens the recording, of which Eve opens nothing. Returns her statistics.
+fn opened_by_bob_alone([bob, eve]: [&Path; 2], watch: &str) -> Value {
+    let past = format!("{watch} --from 2020-03-03T12:00:02Z --duration 8s");
+    let (verdicts, stats) = played(bob, &past);
+    assert_eq!(
+        verdicts[0],
+        "certified by the anchor at the time of the recording"
+    );
+    let opened = stats["sealed"]["opened"].as_u64().unwrap();
+    assert!(opened > 100, "{stats}");
+    let (_, stats) = played(eve, &past);
+    assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
+    stats
+}
+
 /// Anchor, host and publisher are gone. Bob has the rules in a file, the anchor's certificate and the key that it was sealed for, whose certificate
 /// ended too: he plays all of it. Eve has no such key and opens nothing, and whoever wants it live is refused.
 #[test]
@@ -274,18 +289,8 @@ fn what_was_sealed_years_ago_is_opened_by_the_key_that_it_was_sealed_for() {
     let trusted = format!("--schema {rules} --key {pinned} --connect {face}");
     let archive = format!("archive {ANN} --quiet --store kept {trusted}");
     let _archive = Program::start(&keeper, &archive);
-
     let watch = format!("watch {ANN} --no-audio --keys keys --json {trusted}");
-    let past = format!("{watch} --from 2020-03-03T12:00:02Z --duration 8s");
-    let (verdicts, stats) = played(&bob, &past);
-    assert_eq!(
-        verdicts[0],
-        "certified by the anchor at the time of the recording"
-    );
-    let opened = stats["sealed"]["opened"].as_u64().unwrap();
-    assert!(opened > 100, "{stats}");
-    let (_, stats) = played(&eve, &past);
-    assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
+    let stats = opened_by_bob_alone([&bob, &eve], &watch);
     assert!(
         stats["sealed"]["not_a_reader"].as_u64() > Some(100),
         "{stats}"
@@ -309,14 +314,5 @@ fn an_archive_has_the_rules_of_what_it_recorded() {
     let archive = format!("archive {ANN} --quiet --store kept {trusted}");
     let _archive = Program::start(&keeper, &archive);
     let watch = format!("watch {ANN} --no-audio --keys keys --json {trusted}");
-    let past = format!("{watch} --from 2020-03-03T12:00:02Z --duration 8s");
-    let (verdicts, stats) = played(&bob, &past);
-    assert_eq!(
-        verdicts[0],
-        "certified by the anchor at the time of the recording"
-    );
-    let opened = stats["sealed"]["opened"].as_u64().unwrap();
-    assert!(opened > 100, "{stats}");
-    let (_, stats) = played(&eve, &past);
-    assert_eq!(stats["sealed"]["opened"], json!(0), "{stats}");
+    opened_by_bob_alone([&bob, &eve], &watch);
 }

@@ -407,16 +407,9 @@ fn a_member_leaves_and_joins_again() {
     let _serving = Program::start(&room.host, &room.serve());
     let link = room.invite("");
     text(&bob, &room.join(&link, "Bob"));
-    let (face, anchor) = (&room.face, &room.anchor);
-    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
-    let publish = format!("{publish} --schema {ROOM} --connect {face}");
-    let _publisher = Program::start(&ann, &publish);
-    let watch = format!("watch /calls/fox/ann --no-audio --json --schema {ROOM} --key {anchor}");
-    let watch = format!("{watch} --connect {face} --stats stats");
-    let _watcher = Program::start(&bob, &watch);
-    opens(&bob, 10);
+    let _running = room.show_sealed(&ann, &bob);
 
-    let leave = format!("trust leave /calls/fox/bob --connect {face}");
+    let leave = format!("trust leave /calls/fox/bob --connect {}", room.face);
     let said = refused(&eve, &leave);
     assert!(
         said.contains("no certificate for /calls/fox/bob is installed here"),
@@ -468,6 +461,21 @@ impl Served {
             _forwarder: forwarder,
             face,
         }
+    }
+
+    /// Ann publishes a sealed stream, of which Bob opens ten samples and then more. Returns both programs.
+    fn show_sealed(&self, ann: &Path, bob: &Path) -> [Program; 2] {
+        let (face, anchor) = (&self.face, &self.anchor);
+        let publish =
+            "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
+        let publish = format!("{publish} --schema {ROOM} --connect {face}");
+        let publisher = Program::start(ann, &publish);
+        let watch =
+            format!("watch /calls/fox/ann --no-audio --json --schema {ROOM} --key {anchor}");
+        let watch = format!("{watch} --connect {face} --stats stats");
+        let watcher = Program::start(bob, &watch);
+        opens(bob, 10);
+        [publisher, watcher]
     }
 
     fn serve(&self) -> String {
@@ -581,14 +589,7 @@ fn without_a_host_members_go_on_and_newcomers_learn_why_they_wait() {
     certify(&room.host, &ann, "/calls/fox/ann");
     certify(&room.host, &bob, "/calls/fox/bob");
     let mut serving = Program::start(&room.host, &room.serve());
-    let (face, anchor) = (&room.face, &room.anchor);
-    let publish = "publish /calls/fox/ann --input test --ladder 200k --no-audio --sealed --quiet";
-    let publish = format!("{publish} --schema {ROOM} --connect {face}");
-    let _publisher = Program::start(&ann, &publish);
-    let watch = format!("watch /calls/fox/ann --no-audio --json --schema {ROOM} --key {anchor}");
-    let watch = format!("{watch} --connect {face} --stats stats");
-    let _watcher = Program::start(&bob, &watch);
-    opens(&bob, 10);
+    let _running = room.show_sealed(&ann, &bob);
     let link = room.invite("");
     serving.kill();
     let mut joining = command(&eve, &room.join(&link, "Eve"));

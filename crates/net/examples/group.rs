@@ -1,7 +1,7 @@
 //! A member of a group at a forwarder, for other implementations of State Vector Sync v3 to meet:
 //! `cargo run -p namecast-net --example group -- /run/nfd/nfd.sock /demo/group /demo/group/ann 3`
 //!
-//! Publishes so many times in all, and prints the state vector whenever it changes. Signatures are digests.
+//! Publishes a number of times, and prints the state vector after each change. Signatures are digests.
 
 use std::{collections::BTreeSet, env, error::Error, time::Duration};
 

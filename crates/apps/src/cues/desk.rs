@@ -96,7 +96,7 @@ impl Desk {
         let standing = self.terms.hear(desk, term);
         let leads = matches!(standing, Standing::Leads | Standing::TakesOver);
         if leads {
-            // A desk that was started again goes on with its own term.
+            // A desk that was started again keeps its own term.
             self.term = self.term.filter(|_| desk == self.name).map(|_| term);
         }
         leads

@@ -80,7 +80,7 @@ impl Terms {
 mod tests {
     use super::*;
 
-    /// Whatever order terms are heard in, everybody who heard the same obeys the same desk.
+    /// All who heard the same terms obey the same desk, in whichever order they heard them.
     #[test]
     fn all_who_heard_the_same_obey_the_same_desk() {
         let stated = [("main", 0), ("backup", 1), ("main", 2), ("third", 2)];

@@ -116,8 +116,8 @@ pub(crate) struct TrustedKey {
     pub key: Arc<PublicKey>,
 }
 
-/// What to request, to have the certificate of the key that a packet under `root` names; `None` if it names none of `root`, unless a schema
-/// says by `trust` whose key may sign.
+/// Returns the name by which to request the certificate of the key that signed a packet under `root`; `None` if the packet names no key of
+/// `root`. By a schema, keys of all names may sign.
 pub(crate) fn certificate_of(root: &Name, trust: &Trust, packet: &Data) -> Option<Name> {
     let is_by_schema = matches!(trust, Trust::Schema(_));
     match &packet.signature_info().key_locator {

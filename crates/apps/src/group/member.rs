@@ -56,7 +56,7 @@ pub(super) enum Change {
     Gone { has_left: bool },
 }
 
-/// What is known of another member.
+/// State of another member, as far as it is known.
 #[derive(Debug)]
 pub(super) struct Member {
     /// Its start whose publications are fetched.
@@ -156,7 +156,7 @@ impl Member {
     /// Takes a sign of life.
     pub(super) fn on_alive(&mut self, now: Instant) {
         if !self.is_alive(now) {
-            // What could not be fetched meanwhile can be now.
+            // Publications that could not be fetched meanwhile can be fetched now.
             self.wanted.values_mut().for_each(|it| it.ask_at = now);
         }
         self.alive_at = Some(now);

@@ -19,7 +19,7 @@ const ANSWER_FRESHNESS: Duration = Duration::from_millis(500);
 /// Publications a second: others fetch no more.
 pub(super) const MAX_PUBLICATIONS: usize = 4;
 
-/// What one member publishes.
+/// Publications of this member.
 pub(super) struct Own {
     /// Prefix of all names below.
     prefix: Name,

@@ -21,7 +21,7 @@ use super::vector::StateVector;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Longest wait for somebody else to answer an outdated vector; entries that changed within it are not answered for.
 const SUPPRESSION: Duration = Duration::from_millis(200);
-/// Time between two vectors of ours, whatever happens.
+/// Least time between two vectors of ours.
 pub(super) const MIN_SPACING: Duration = Duration::from_millis(100);
 /// Boot times may lie this far ahead of our clock, in seconds.
 const MAX_AHEAD: u64 = 86_400;
@@ -134,7 +134,7 @@ impl Sync {
     /// Decides whether a vector is answered with ours.
     fn answer(&mut self, now: Instant, received: StateVector) {
         let outdated: Vec<_> = self.lacking(&received).collect();
-        // What changed just now is on its way to the sender as well.
+        // Entries that changed just now are on their way to the sender as well.
         let is_long_known = outdated.iter().any(|(member, boot, _)| {
             let changed = self.changed.get(&((*member).clone(), *boot));
             changed.is_none_or(|at| *at + SUPPRESSION <= now)

@@ -20,12 +20,12 @@ const MAX_SEGMENTS: u64 = 2_048;
 /// Of those, segments that later chunks of an archive begin with.
 const MAX_REPEATED: u64 = 64;
 
-/// What a recorder fetches beside samples.
+/// Objects that a recorder fetches beside samples.
 #[derive(Debug)]
 pub(super) struct Supplements {
     /// Root of the room that the publisher is certified in, once that is known.
     pub(super) room: Option<Name>,
-    /// What the room publishes. Key boxes do not wait for that: its host may be away.
+    /// Schema and rosters. Key boxes do not wait for them, as the host may be away.
     rules: ObjectQueue,
     pub(super) boxes: ObjectQueue,
 }
@@ -71,7 +71,7 @@ impl Supplements {
 struct Queued {
     /// With its version.
     name: Name,
-    /// What the names of its other versions begin with.
+    /// Common beginning of the names of all its versions.
     versions: Name,
     max_segments: u64,
 }

@@ -459,7 +459,7 @@ fn streams_come_and_go_while_others_go_on() {
     publisher.set_streams(wall, vec![wind.clone()]).unwrap();
     assert_ne!(publisher.rung("wind", StreamInfo::ONLY_RUNG), before);
     assert_eq!(publisher.catalogue().start("wind"), wall);
-    // What is not valid changes nothing.
+    // Invalid streams change nothing.
     let catalogue = publisher.catalogue().clone();
     let twice = vec![wind.clone(), wind];
     assert!(publisher.set_streams(wall, twice).is_err());

@@ -216,7 +216,7 @@ impl Fetch {
             }
             return;
         }
-        let Some(missing) = Missing::of(&self.config.name, data) else {
+        let Some(missing) = Missing::of(&self.config.name, &self.config.trust, data) else {
             self.restart(now, Failure::ForeignSigner);
             return;
         };

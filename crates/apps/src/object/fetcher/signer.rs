@@ -36,9 +36,9 @@ pub(super) enum Unfit {
 
 impl Missing {
     /// The certificate that `held` names, if it belongs to a prefix of `object`.
-    pub(super) fn of(object: &Name, held: Data) -> Option<Self> {
+    pub(super) fn of(object: &Name, trust: &Trust, held: Data) -> Option<Self> {
         let identity = identity_of(&held).filter(|identity| identity.is_prefix_of(object))?;
-        let name = certificate_of(&identity, &Trust::FirstUse, &held)?;
+        let name = certificate_of(&identity, trust, &held)?;
         Some(Self {
             name,
             identity,

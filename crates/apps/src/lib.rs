@@ -19,6 +19,7 @@ mod samples;
 pub mod sealed;
 pub mod sequence;
 pub mod session;
+pub mod tracks;
 pub mod trust;
 
 pub use application::{Application, Now, Output, step};

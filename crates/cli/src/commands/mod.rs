@@ -28,6 +28,7 @@ mod sources;
 mod status;
 mod talk;
 mod ticket;
+mod tracks;
 mod trust;
 mod uplink;
 mod watch;
@@ -59,6 +60,7 @@ use remote::Remote;
 use send::Send;
 use serve::Serve;
 use talk::Talk;
+use tracks::TracksCommand;
 use trust::Trust;
 use watch::Watch;
 
@@ -88,6 +90,7 @@ Examples:
   namecast exchange /alice /bob photo.jpg       give Bob a file, and take his
   namecast talk /alice /bob                     call Bob, who waits with namecast talk /bob
   namecast cue desk /show                       send cues to devices that run: namecast device /show light-1
+  namecast tracks publish /stage --generate 100 publish where people are; namecast tracks watch /stage
   namecast remote /me /host                     a terminal on a machine that knows one's key"
 )]
 pub struct Arguments {
@@ -124,6 +127,8 @@ pub enum Command {
     Cue(CueCommand),
     /// Execute the cues of a show, each once and at its time.
     Device(DeviceCommand),
+    /// Publish and watch where people are.
+    Tracks(TracksCommand),
     /// Work on another machine, or let others work on this one: a terminal.
     #[cfg(unix)]
     Remote(Remote),
@@ -187,6 +192,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Talk(arguments) => talk::run(arguments).await,
         Command::Cue(arguments) => cue::run(arguments).await,
         Command::Device(arguments) => cue::run_device(arguments).await,
+        Command::Tracks(arguments) => tracks::run(arguments).await,
         #[cfg(unix)]
         Command::Remote(arguments) => remote::run(arguments).await,
         Command::Forwarder(arguments) => forwarder::run(arguments).await,

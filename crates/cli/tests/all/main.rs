@@ -28,5 +28,6 @@ mod send;
 mod serve;
 mod talk;
 mod tools;
+mod tracks;
 mod trust;
 mod web;

@@ -1,0 +1,136 @@
+//! Positions of people, published and watched by real processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::net::UdpSocket;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::program::{Program, command, home, start_forwarder, until};
+
+fn people(path: &std::path::Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let whole = text.lines().map(serde_json::from_str);
+    whole.filter_map(Result::ok).collect()
+}
+
+/// Each tick that arrives has all hundred people, and ticks are in order.
+#[test]
+fn a_hundred_people_arrive_tick_by_tick() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let [here, there] = ["here", "there"].map(|name| home(directory.path(), name));
+    let line = format!("tracks publish /stage --generate 100 --connect {face}");
+    let publisher = command(&here, &line).stdout(Stdio::null()).spawn();
+    let _publisher = Program(publisher.unwrap());
+    let seen = there.join("seen.json");
+    let line = format!("tracks watch /stage --connect {face}");
+    let mut watcher = command(&there, &line);
+    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
+    let watcher = Program(watcher.spawn().unwrap());
+    until("a second of ticks", || {
+        (people(&seen).len() > 6_000).then_some(())
+    });
+    drop(watcher);
+    let mut ticks = Vec::<(u64, Vec<String>)>::new();
+    for person in people(&seen) {
+        let tick = person["tick"].as_u64().unwrap();
+        let id = person["id"].as_str().unwrap().to_owned();
+        match ticks.last_mut() {
+            Some((last, ids)) if *last == tick => ids.push(id),
+            _ => ticks.push((tick, vec![id])),
+        }
+    }
+    assert!(ticks.is_sorted_by(|(one, _), (next, _)| one < next));
+    // The watcher was killed, perhaps within the last one.
+    ticks.pop();
+    for (tick, mut ids) in ticks {
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 100, "tick {tick}");
+    }
+}
+
+/// A line that is wrong is named, and harms no other; a watcher prints one person as CSV.
+#[test]
+fn a_bad_line_is_named_and_the_others_arrive() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let [here, there] = ["here", "there"].map(|name| home(directory.path(), name));
+    let line = format!("tracks publish /stage --rate 20 --connect {face}");
+    let errors = here.join("errors");
+    let mut publisher = command(&here, &line);
+    let publisher = publisher.stdin(Stdio::piped()).stdout(Stdio::null());
+    let publisher = publisher.stderr(fs::File::create(&errors).unwrap());
+    let mut publisher = Program(publisher.spawn().unwrap());
+    let seen = there.join("seen.csv");
+    let line = format!("tracks watch /stage --id ann --format csv --connect {face}");
+    let mut watcher = command(&there, &line);
+    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
+    let _watcher = Program(watcher.spawn().unwrap());
+    let read = || fs::read_to_string(&seen).unwrap_or_default();
+    until("Ann's lines", || {
+        let input = publisher.0.stdin.as_mut().unwrap();
+        let lines = concat!(
+            r#"{"id":"ann","x":1.5,"y":-2,"z":0,"at":7}"#,
+            "\n",
+            r#"{"id":"ann","x":1.5,"y":"far","z":0}"#,
+            "\n",
+            r#"{"id":"bob","x":1,"y":1,"z":0}"#,
+            "\n",
+        );
+        input.write_all(lines.as_bytes()).unwrap();
+        (read().lines().count() > 3).then_some(())
+    });
+    let lines = read();
+    let mut lines = lines.lines();
+    assert_eq!(lines.next(), Some("tick,id,x,y,z,at,clock,extra"));
+    let line = lines.next().unwrap().split_once(',').unwrap().1;
+    assert_eq!(line, "ann,1.5,-2,0,7,,");
+    assert!(!read().contains("bob"));
+    let errors = fs::read_to_string(errors).unwrap();
+    assert!(errors.contains("line 2: y: expected metres"), "{errors}");
+}
+
+/// OpenPTrack's tracks and poses of one `seq`, in two datagrams, are one person.
+#[test]
+fn openptrack_is_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let [here, there] = ["here", "there"].map(|name| home(directory.path(), name));
+    let free = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap();
+    drop(free);
+    let line = format!("tracks publish /stage --openptrack {address} --connect {face}");
+    let publisher = command(&here, &line).stdout(Stdio::null()).spawn();
+    let _publisher = Program(publisher.unwrap());
+    let seen = there.join("seen.json");
+    let line = format!("tracks watch /stage --connect {face}");
+    let mut watcher = command(&there, &line);
+    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
+    let _watcher = Program(watcher.spawn().unwrap());
+    let camera = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut seq = 0;
+    let person = until("a person with a pose", || {
+        seq += 1;
+        let header = format!(r#"{{"header":{{"seq":{seq}}}"#);
+        let track = r#""tracks":[{"id":3,"x":1.5,"y":2,"height":1.75}]}"#;
+        let pose = r#""pose_tracks":[{"id":3,"joints":{"CHEST":{"x":9,"y":9,"z":9}}}]}"#;
+        for part in [track, pose] {
+            // Nobody may listen yet.
+            let _ = camera.send_to(format!("{header},{part}").as_bytes(), address);
+        }
+        let mut people = people(&seen).into_iter();
+        people.find(|person| person["joints"].is_object())
+    });
+    let fields = ["id", "x", "y", "z"].map(|field| (field, person[field].clone()));
+    let expected = [
+        ("id", "3".into()),
+        ("x", 1.5.into()),
+        ("y", 2.0.into()),
+        ("z", 1.75.into()),
+    ];
+    assert_eq!(BTreeMap::from(fields), BTreeMap::from(expected));
+}

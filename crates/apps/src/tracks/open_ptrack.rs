@@ -29,6 +29,7 @@ pub struct OpenPTrack {
     seq: Option<u64>,
     /// People of that frame, and whether `tracks` gave their position.
     people: BTreeMap<String, (Person, bool)>,
+    arrived: Timestamp,
     max_people: usize,
     empty: u64,
 }
@@ -39,6 +40,7 @@ impl OpenPTrack {
         Self {
             seq: None,
             people: BTreeMap::new(),
+            arrived: Timestamp::from_micros(0),
             max_people,
             empty: 0,
         }
@@ -67,6 +69,11 @@ impl OpenPTrack {
     /// Returns the people of the newest frame.
     pub fn people(&self) -> impl Iterator<Item = &Person> {
         self.people.values().map(|(person, _)| person)
+    }
+
+    /// Returns when the last of them arrived.
+    pub const fn arrived(&self) -> Timestamp {
+        self.arrived
     }
 
     /// Returns how many objects had no people.
@@ -104,6 +111,7 @@ impl OpenPTrack {
         if !self.begin(seq) {
             return;
         }
+        self.arrived = now;
         for (track, has_position) in people {
             match person(track, has_position, &at) {
                 Ok(person) => errors.extend(self.merge(person, has_position).err()),

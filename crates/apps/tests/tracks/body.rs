@@ -24,7 +24,7 @@ pub(crate) fn tracks(octets: &[u8]) -> bool {
     }
 }
 
-/// What is read says the same when written again, and nobody is lost.
+/// A sample that is written again has the same people.
 fn sample(octets: &[u8]) -> bool {
     let Ok(sample) = Sample::decode(octets) else {
         return false;

@@ -192,8 +192,16 @@ fn tick_number(now: Timestamp, rate: u32) -> u64 {
 /// Where positions come from.
 enum Source {
     Lines(Stdin, Box<Lines>, Vec<u8>),
-    OpenPTrack(UdpSocket, Box<OpenPTrack>, Vec<u8>),
+    OpenPTrack(Cameras),
     Generated(usize),
+}
+
+/// OpenPTrack's datagrams. Anybody may send some, so one problem a second is printed.
+struct Cameras {
+    socket: UdpSocket,
+    reader: OpenPTrack,
+    buffer: Vec<u8>,
+    printed_at: Option<Timestamp>,
 }
 
 impl Source {
@@ -203,9 +211,12 @@ impl Source {
             (None, Some(address)) => {
                 let socket = UdpSocket::bind(address).await;
                 let socket = socket.with_context(|| format!("cannot listen on {address}"))?;
-                let reader = OpenPTrack::new(arguments.max_people);
-                let buffer = vec![0; MAX_DATAGRAM];
-                Ok(Self::OpenPTrack(socket, Box::new(reader), buffer))
+                Ok(Self::OpenPTrack(Cameras {
+                    socket,
+                    reader: OpenPTrack::new(arguments.max_people),
+                    buffer: vec![0; MAX_DATAGRAM],
+                    printed_at: None,
+                }))
             }
             (None, None) => Ok(Self::Lines(stdin(), Box::default(), vec![0; READ_SIZE])),
         }
@@ -216,8 +227,8 @@ impl Source {
         match self {
             Self::Lines(input, _, buffer) => Ok(input.read(buffer).await?),
             // An empty datagram is not the end.
-            Self::OpenPTrack(socket, _, buffer) => loop {
-                match socket.recv(buffer).await? {
+            Self::OpenPTrack(cameras) => loop {
+                match cameras.socket.recv(&mut cameras.buffer).await? {
                     0 => {}
                     length => return Ok(length),
                 }
@@ -243,18 +254,27 @@ impl Source {
                     problems.extend(put.err());
                 }
             }
-            Self::OpenPTrack(_, reader, buffer) => {
-                let errors = reader.handle_datagram(now, &buffer[..length]);
-                problems.extend(errors.iter().map(ToString::to_string));
-                crowd.clear();
-                for person in reader.people() {
-                    let put = crowd.put(now, person.clone());
-                    problems.extend(put.err().map(|error| error.to_string()));
-                }
-            }
+            Self::OpenPTrack(cameras) => problems.extend(cameras.record(length, now, crowd)),
             Self::Generated(_) => {}
         }
         problems
+    }
+}
+
+impl Cameras {
+    /// Records a datagram: the crowd is that of the newest frame, as old as it is. Returns a problem that is to be printed.
+    fn record(&mut self, length: usize, now: Timestamp, crowd: &mut Crowd) -> Option<String> {
+        let errors = self.reader.handle_datagram(now, &self.buffer[..length]);
+        let mut problem = errors.first().map(ToString::to_string);
+        crowd.clear();
+        for person in self.reader.people() {
+            let put = crowd.put(self.reader.arrived(), person.clone());
+            problem = problem.or(put.err().map(|error| error.to_string()));
+        }
+        let may_print = |at| now.since(at) >= Duration::from_secs(1);
+        let problem = problem.filter(|_| self.printed_at.is_none_or(may_print))?;
+        self.printed_at = Some(now);
+        Some(problem)
     }
 }
 

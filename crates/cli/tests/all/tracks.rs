@@ -4,16 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 
 use crate::program::{Program, command, home, start_forwarder, until};
 
-fn people(path: &std::path::Path) -> Vec<Value> {
+fn people(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     let whole = text.lines().map(serde_json::from_str);
     whole.filter_map(Result::ok).collect()
+}
+
+/// Starts a command whose lines go to `output`.
+fn start(home: &Path, arguments: &str, output: impl Into<Stdio>) -> Program {
+    let mut command = command(home, arguments);
+    Program(command.stdout(output).spawn().unwrap())
 }
 
 /// Each tick that arrives has all hundred people, and ticks are in order.
@@ -23,13 +30,10 @@ fn a_hundred_people_arrive_tick_by_tick() {
     let (_forwarder, face) = start_forwarder(directory.path());
     let [here, there] = ["here", "there"].map(|name| home(directory.path(), name));
     let line = format!("tracks publish /stage --generate 100 --connect {face}");
-    let publisher = command(&here, &line).stdout(Stdio::null()).spawn();
-    let _publisher = Program(publisher.unwrap());
+    let _publisher = start(&here, &line, Stdio::null());
     let seen = there.join("seen.json");
     let line = format!("tracks watch /stage --connect {face}");
-    let mut watcher = command(&there, &line);
-    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
-    let watcher = Program(watcher.spawn().unwrap());
+    let watcher = start(&there, &line, fs::File::create(&seen).unwrap());
     until("a second of ticks", || {
         (people(&seen).len() > 6_000).then_some(())
     });
@@ -67,9 +71,7 @@ fn a_bad_line_is_named_and_the_others_arrive() {
     let mut publisher = Program(publisher.spawn().unwrap());
     let seen = there.join("seen.csv");
     let line = format!("tracks watch /stage --id ann --format csv --connect {face}");
-    let mut watcher = command(&there, &line);
-    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
-    let _watcher = Program(watcher.spawn().unwrap());
+    let _watcher = start(&there, &line, fs::File::create(&seen).unwrap());
     let read = || fs::read_to_string(&seen).unwrap_or_default();
     until("Ann's lines", || {
         let input = publisher.0.stdin.as_mut().unwrap();
@@ -104,13 +106,10 @@ fn openptrack_is_read() {
     let address = free.local_addr().unwrap();
     drop(free);
     let line = format!("tracks publish /stage --openptrack {address} --connect {face}");
-    let publisher = command(&here, &line).stdout(Stdio::null()).spawn();
-    let _publisher = Program(publisher.unwrap());
+    let _publisher = start(&here, &line, Stdio::null());
     let seen = there.join("seen.json");
     let line = format!("tracks watch /stage --connect {face}");
-    let mut watcher = command(&there, &line);
-    let watcher = watcher.stdout(fs::File::create(&seen).unwrap());
-    let _watcher = Program(watcher.spawn().unwrap());
+    let _watcher = start(&there, &line, fs::File::create(&seen).unwrap());
     let camera = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut seq = 0;
     let person = until("a person with a pose", || {

@@ -76,9 +76,8 @@ stream() {
     "$namecast" publish "$2" --ladder "${rate:-200k}" --quiet --connect "$3" >"$home/$name-publish.log" 2>&1 &
     publisher=$!
     started+=("$publisher")
-    "$namecast" watch "$2" --quiet --connect "$4" --duration 10s --stats "$stats" --output "$home/$name.mkv" \
-        >"$home/$name-watch.log" 2>&1 || fail "$1"
-    grep -qE '"rendered":[1-9][0-9]' <<<"$(tail -n 1 "$stats")" || fail "$1: frames"
+    watch_pictures 100 "$stats" "$namecast" watch "$2" --quiet --connect "$4" --output "$home/$name.mkv" >"$home/$name-watch.log" 2>&1 || fail "$1"
+    has_shown 100 "$stats" || fail "$1: frames"
     grep -q '"verification_failures":0,"video"' <<<"$(tail -n 1 "$stats")" || fail "$1: all verified"
     say "ok  $1"
     kill "$publisher"

@@ -404,8 +404,9 @@ ndnd_stream() {
         "udp4://127.0.0.1:$(port udp4 far)" --cost 1 --connect "unix://$theirs"
     "$NAMECAST" publish /interop/cam --ladder 200k --quiet --connect "unix://$home/far.sock" &
     started+=($!)
-    "$NAMECAST" watch /interop/cam --quiet --connect "unix://$home/near.sock" --duration 8s --stats "$home/watch.json" --output "$home/film.mkv"
-    expect "a stream over ours, ndnd and ours: frames" '"video":\{[^}]*"rendered":[1-9][0-9]{2}' tail -n 1 "$home/watch.json"
+    watch_pictures 100 "$home/watch.json" "$NAMECAST" watch /interop/cam --quiet --connect "unix://$home/near.sock" --output "$home/film.mkv" ||
+        fail "a stream over ours, ndnd and ours"
+    expect "a stream over ours, ndnd and ours: frames" "" has_shown 100 "$home/watch.json"
     expect "a stream over ours, ndnd and ours: all verified" '"verification_failures":0,"video"' tail -n 1 "$home/watch.json"
     expect "the same: ndnd is not taken for a neighbour that knows our fields" '"speaks_extensions": ?false' \
         "$NAMECAST" status --json --port "$(grep -oE 'http://127.0.0.1:[0-9]+' "$home/far.json" | grep -oE '[0-9]+$')"
@@ -488,7 +489,7 @@ people_talk() {
     "$NAMECAST" talk /interop/bob --answer "${sound[@]}" "$home/bob.wav" --stats "$home/bob.json" --duration 30s "${far[@]}" >"$home/talk.log" 2>&1 &
     other=$!
     "$NAMECAST" talk /interop/alice /interop/bob "${sound[@]}" "$home/alice.wav" --stats "$home/alice.json" --quiet \
-        --duration 4s "${near[@]}" || fail "$cell"
+        --duration 10s "${near[@]}" || fail "$cell"
     wait "$other" || fail "$cell: $(cat "$home/talk.log")"
     expect "$cell: heard at ours" "$heard" tail -n 1 "$home/alice.json"
     expect "$cell: heard at ndnd" "$heard" tail -n 1 "$home/bob.json"
@@ -590,8 +591,9 @@ register_at() {
     started+=("$application")
     eventually "$cell: the daemon there is told" '"told": [1-9]' status_of "$1"
     eventually "$cell: router $2 has a route" "/interop/app .* nlsr" routes_of "$2"
-    "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r$2.sock" --duration 4s --stats "$home/routed.json" --output "$home/routed.mkv"
-    expect "$cell: a consumer at router $2 reaches it" '"video":\{[^}]*"rendered":[1-9][0-9]' tail -n 1 "$home/routed.json"
+    watch_pictures 10 "$home/routed.json" "$NAMECAST" watch /interop/app --quiet --connect "unix://$home/r$2.sock" --output "$home/routed.mkv" ||
+        fail "$cell"
+    expect "$cell: a consumer at router $2 reaches it" "" has_shown 10 "$home/routed.json"
 }
 
 # Whoever has these has built them.

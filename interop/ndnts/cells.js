@@ -21,7 +21,7 @@ const TRANSPORTS = {
   WebSocket: [WsTransport, `ws://127.0.0.1:${webSocket}/ws`],
 };
 const PREFIX = "/interop/ndnts";
-const TIMEOUT_MS = 4000;
+const TIMEOUT_MS = 20_000;
 /** Content of a small packet, and of one that takes fragments or a large datagram. */
 const LENGTHS = { small: 40, large: 8000 };
 

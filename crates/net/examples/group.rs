@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         group: group.parse()?,
         member: member.parse()?,
         status: Status::default(),
+        sealing: None,
         seed: u64::from_le_bytes(namecast_net::random()),
     };
 

@@ -15,6 +15,11 @@ pub trait Gate: Send {
     /// Returns whether the signature of `data` counts: a publication or answer of a member is to be signed by that member, and the Data of a Sync
     /// Interest, whose name is the group's and any last component, by any member.
     fn accepts(&self, now: Now, data: &Data) -> bool;
+
+    /// Returns the X25519 keys of the members who may open sealed publications. Without an implementation, nobody may.
+    fn readers(&self, _: Now) -> BTreeSet<[u8; 32]> {
+        BTreeSet::new()
+    }
 }
 
 /// Gate of a room: members are those of its roster whose keys were not revoked, and its schema says whose signatures count.
@@ -23,18 +28,20 @@ pub trait Gate: Send {
 #[derive(Debug)]
 pub struct RoomGate {
     chains: SharedChains,
+    roster: Roster,
     members: BTreeSet<Name>,
 }
 
 impl RoomGate {
     /// Lets in the members of `roster`, and judges by `chains`.
-    pub fn new(chains: SharedChains, roster: &Roster) -> Self {
+    pub fn new(chains: SharedChains, roster: Roster) -> Self {
         let revoked = roster.revoked();
         let members = roster.members.iter();
         let members = members.filter(|it| !revoked.contains_key(&it.key_digest));
         Self {
             chains,
             members: members.map(|it| it.identity().detached()).collect(),
+            roster,
         }
     }
 }
@@ -48,6 +55,10 @@ impl Gate for RoomGate {
         let moment = Moment::Live(now.wall);
         let judgement = self.chains.with(|chains| chains.judge(data, moment));
         matches!(judgement, Judgement::Accepted { .. })
+    }
+
+    fn readers(&self, now: Now) -> BTreeSet<[u8; 32]> {
+        self.roster.readers(now.wall)
     }
 }
 
@@ -102,7 +113,7 @@ mod tests {
             certificate: Name::root(),
         });
         chains.set_revoked(1, roster.revoked()).unwrap();
-        RoomGate::new(SharedChains::new(chains), &roster)
+        RoomGate::new(SharedChains::new(chains), roster)
     }
 
     fn group(id: &str, seed: u8) -> Group {
@@ -110,6 +121,7 @@ mod tests {
             group: name(ROOT),
             member: name(&format!("{ROOT}/{id}")),
             status: Status::default(),
+            sealing: None,
             seed: seed.into(),
         };
         let signer = pair(seed, certificate(id, seed).name());

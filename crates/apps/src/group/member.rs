@@ -4,10 +4,12 @@ use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};
 
 use namecast_packet::Name;
+use namecast_stream::Seal;
 use namecast_units::Instant;
 
 use super::pace::Pace;
 use super::publication::Status;
+use super::sealing::Unsealing;
 
 /// Publications of a member that are fetched and served: the newest ones.
 pub(super) const HISTORY: u64 = 16;
@@ -31,21 +33,41 @@ enum Presence {
     Here,
 }
 
-/// A publication that is fetched.
+/// A publication or key box that is fetched.
 #[derive(Clone, Copy, Debug, Default)]
-struct Wanted {
+pub(super) struct Wanted {
     attempts: u32,
     /// When it may be requested again.
-    ask_at: Instant,
+    pub(super) ask_at: Instant,
     /// A forged answer was received: caches are to be passed by.
-    was_forged: bool,
+    pub(super) was_forged: bool,
 }
 
-/// An Interest for a publication.
+impl Wanted {
+    /// Records that it is requested now.
+    pub(super) fn ask(&mut self, now: Instant) {
+        self.attempts = self.attempts.saturating_add(1);
+        // 1, 1, 1, 1, 2, 4, 8, 8, …
+        let pause = 1 << self.attempts.saturating_sub(4).min(MAX_DOUBLINGS);
+        self.ask_at = now + FETCH_WAIT * pause;
+    }
+
+    pub(super) const fn was_asked(&self) -> bool {
+        self.attempts > 0
+    }
+}
+
+/// Data that are fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fetched {
+    Publication { boot: u64, number: u64 },
+    KeyBox { seal: Seal, segment: u64 },
+}
+
+/// An Interest for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    pub(super) boot: u64,
-    pub(super) number: u64,
+    pub(super) of: Fetched,
     pub(super) must_be_fresh: bool,
 }
 
@@ -75,11 +97,14 @@ pub(super) struct Member {
     /// Time of its newest answer, on its own clock.
     version: u64,
     pace: Pace,
+    /// What opens its publications, if they are to be sealed.
+    pub(super) unsealing: Option<Unsealing>,
 }
 
 impl Member {
-    pub(super) fn new(now: Instant) -> Self {
+    pub(super) fn new(now: Instant, unsealing: Option<Unsealing>) -> Self {
         Self {
+            unsealing,
             boot: 0,
             newest: 0,
             wanted: BTreeMap::new(),
@@ -158,6 +183,7 @@ impl Member {
         if !self.is_alive(now) {
             // Publications that could not be fetched meanwhile can be fetched now.
             self.wanted.values_mut().for_each(|it| it.ask_at = now);
+            self.unsealing.iter_mut().for_each(|it| it.on_alive(now));
         }
         self.alive_at = Some(now);
         self.probe_at = self.probe_at.max(now + PROBE_INTERVAL);
@@ -170,7 +196,7 @@ impl Member {
     /// Returns whether this publication is waited for.
     pub(super) fn awaits(&self, boot: u64, number: u64) -> bool {
         let wanted = self.wanted.get(&number);
-        boot == self.boot && wanted.is_some_and(|wanted| wanted.attempts > 0)
+        boot == self.boot && wanted.is_some_and(Wanted::was_asked)
     }
 
     pub(super) fn on_forged(&mut self, number: u64) {
@@ -179,15 +205,21 @@ impl Member {
         }
     }
 
-    /// Takes a publication that was waited for; `None`: it is malformed. Returns what has changed.
-    pub(super) fn on_publication(
-        &mut self,
-        number: u64,
-        publication: Option<(Status, bool)>,
-    ) -> Option<Change> {
+    /// Records that a publication that was waited for has come.
+    pub(super) fn on_received(&mut self, number: u64) {
         self.wanted.remove(&number);
         self.received.insert(number);
-        let (status, has_left) = publication.filter(|_| number > self.status_number)?;
+    }
+
+    /// Takes the state in a publication. Returns what has changed.
+    pub(super) fn on_state(
+        &mut self,
+        (boot, number): (u64, u64),
+        (status, has_left): (Status, bool),
+    ) -> Option<Change> {
+        if boot != self.boot || number <= self.status_number {
+            return None;
+        }
         self.status_number = number;
         let has_changed = self.status.as_ref() != Some(&status);
         self.status = Some(status);
@@ -232,20 +264,24 @@ impl Member {
         is_due
     }
 
-    /// Returns the next publication to request, the newest first.
+    /// Returns the next Data to request: a key box that publications wait for, then publications, the newest first.
     pub(super) fn poll_request(&mut self, now: Instant) -> Option<Request> {
-        let due = self.wanted.iter_mut().rev();
-        let (number, wanted) = due.into_iter().find(|(_, it)| it.ask_at <= now)?;
-        if !self.pace.take(now) {
+        if self.pace.earliest(now) > now {
             return None;
         }
-        wanted.attempts = wanted.attempts.saturating_add(1);
-        // 1, 1, 1, 1, 2, 4, 8, 8, …
-        let pause = 1 << wanted.attempts.saturating_sub(4).min(MAX_DOUBLINGS);
-        wanted.ask_at = now + FETCH_WAIT * pause;
+        let key_box = self.unsealing.as_mut().and_then(|it| it.poll_request(now));
+        if let Some((seal, segment, must_be_fresh)) = key_box {
+            self.pace.take(now);
+            let of = Fetched::KeyBox { seal, segment };
+            return Some(Request { of, must_be_fresh });
+        }
+        let due = self.wanted.iter_mut().rev();
+        let (number, wanted) = due.into_iter().find(|(_, it)| it.ask_at <= now)?;
+        self.pace.take(now);
+        wanted.ask(now);
+        let (boot, number) = (self.boot, *number);
         Some(Request {
-            boot: self.boot,
-            number: *number,
+            of: Fetched::Publication { boot, number },
             must_be_fresh: wanted.was_forged,
         })
     }
@@ -253,8 +289,9 @@ impl Member {
     /// Returns when something is due next, if ever.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let probe = self.is_probed().then_some(self.probe_at);
-        let asks = self.wanted.values().map(|it| it.ask_at).min();
-        let fetch = asks.map(|at| self.pace.earliest(at));
+        let key_box = self.unsealing.as_ref().and_then(Unsealing::ask_at);
+        let asks = self.wanted.values().map(|it| it.ask_at).chain(key_box);
+        let fetch = asks.min().map(|at| self.pace.earliest(at));
         let is_here = self.presence == Presence::Here;
         let gone = self.alive_at.filter(|_| is_here).map(|at| at + GONE_AFTER);
         [probe, fetch, gone].into_iter().flatten().min()

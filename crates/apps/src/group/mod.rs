@@ -4,6 +4,7 @@
 //!  /<group>/v=3/<digest>                     Sync Interest: a signed state vector, to all
 //!  /<member>/<group>/t=<start>/seq=<n>       publication: label, hand, muted, left, text
 //!  /<member>/<group>/32=metadata             name of the newest publication: the member is here
+//!  /<member>/<group>/32=keys/…               key boxes, where publications are sealed
 //! ```
 //!
 //! Vectors say which publications there are, and are hearsay: members sign what they know of each other. What a member publishes and answers, it signs
@@ -14,6 +15,7 @@ mod member;
 mod own;
 mod pace;
 mod publication;
+mod sealing;
 mod sync;
 mod vector;
 
@@ -23,22 +25,26 @@ use bytes::Bytes;
 use namecast_packet::lp::NackReason;
 use namecast_packet::tlv::Reader;
 use namecast_packet::{Component, Data, Interest, Name, Nonce, Packet, Signer};
+use namecast_stream::Seal;
 use namecast_stream::names::METADATA;
 use namecast_units::{Duration, Instant, Random};
 
+use crate::sealed::{Unopened, box_name, decode_entries, parse_box_name};
 use crate::{Application, Now, Output, face};
-use member::{Change, FETCH_WAIT, Member, PROBE_INTERVAL, prefix};
+use member::{Change, FETCH_WAIT, Fetched, Member, PROBE_INTERVAL, Request, prefix};
 use own::{MAX_PUBLICATIONS, Own};
 use pace::Pace;
+use sealing::{OwnSealing, Unsealing};
 use sync::Sync;
 
 pub use gate::{Gate, RoomGate};
 pub use publication::{MAX_MESSAGE, Publication, Status};
+pub use sealing::Sealing;
 pub use sync::SyncCounters;
 pub use vector::{MAX_BOOTS, MAX_MEMBERS, StateVector};
 
-/// Version of State Vector Sync in names.
-const VERSION: u64 = 3;
+/// Version of State Vector Sync, in the names `/<group>/v=3` of Sync Interests.
+pub const VERSION: u64 = 3;
 /// Lifetime of Sync Interests, which nobody answers.
 const SYNC_LIFETIME: Duration = Duration::from_secs(1);
 /// State vectors a second whose signatures are checked: three times those of 64 members.
@@ -55,6 +61,8 @@ pub struct GroupConfig {
     pub member: Name,
     /// State that it shows at first.
     pub status: Status,
+    /// Keys, if publications are sealed: those that are not are refused. Presence and vectors are open to all.
+    pub sealing: Option<Sealing>,
     /// Seed of timers and Nonces.
     pub seed: u64,
 }
@@ -115,8 +123,18 @@ pub struct Counters {
     pub forged: u64,
     /// Data dropped: not requested, or received before.
     pub unsolicited: u64,
-    /// Publications received.
+    /// Publications received and opened.
     pub publications: u64,
+    /// Key boxes received.
+    pub boxes: u64,
+    /// Publications dropped: not sealed, where they are to be, or sealed where they are not.
+    pub unsealed: u64,
+    /// Sealed publications dropped: from before this member came.
+    pub before_joining: u64,
+    /// Sealed publications dropped: their publisher has no key for this member.
+    pub not_a_reader: u64,
+    /// Sealed publications dropped: changed, or sealed with another key.
+    pub damaged: u64,
 }
 
 /// One member's view of a group.
@@ -144,9 +162,10 @@ impl core::fmt::Debug for Group {
 impl Group {
     /// Joins a group. A label of more than 64 octets is cut.
     pub fn new(config: GroupConfig, gate: Box<dyn Gate>, signer: Box<dyn Signer + Send>) -> Self {
-        let prefix = prefix(&config.group, &config.member);
+        let shown = (prefix(&config.group, &config.member), config.status.clone());
+        let seed = config.sealing.as_ref().map(|it| it.seed);
         Self {
-            own: Own::new(prefix, config.status.clone(), signer),
+            own: Own::new(shown, signer, seed),
             sync: Sync::new(config.seed),
             nonces: Random::from_seed(config.seed ^ 1),
             gate,
@@ -171,6 +190,9 @@ impl Group {
     /// Judges by another gate from now on, as who belongs to the group has changed.
     pub fn set_gate(&mut self, gate: Box<dyn Gate>) {
         self.gate = gate;
+        if let Some(sealing) = &mut self.own.sealing {
+            sealing.renew_readers();
+        }
     }
 
     /// Shows another state. It is published as soon as the pace of four publications a second allows.
@@ -242,6 +264,13 @@ impl Group {
         if !is_own || self.outputs.len() >= MAX_OUTPUT {
             return;
         }
+        let at = now.monotonic;
+        let sealing = self.own.sealing.as_mut();
+        let of_box = sealing.and_then(|it| it.handle_interest(at, interest, &pit_token));
+        if let Some(frame) = of_box {
+            self.outputs.extend(frame.map(Output::Send));
+            return;
+        }
         let frame = match self.own.data(now, interest) {
             Some(data) => face::answer(data.wire().clone(), pit_token),
             None => face::refusal(interest, pit_token, NackReason::None),
@@ -273,10 +302,14 @@ impl Group {
         let times = (now.monotonic, wall);
         for (member, boot, number) in self.sync.handle_vector(times, &vector, is_member) {
             if member != self.config.member {
+                let prefix = prefix(&self.config.group, &member);
                 let known = self.members.entry(member);
-                known
-                    .or_insert_with(|| Member::new(now.monotonic))
-                    .on_claim(boot, number);
+                let known = known.or_insert_with(|| {
+                    let keys = self.config.sealing.as_ref().map(|it| it.own.clone());
+                    let unsealing = keys.map(|own| Unsealing::new(prefix, own));
+                    Member::new(now.monotonic, unsealing)
+                });
+                known.on_claim(boot, number);
             } else {
                 self.own.on_claim(boot, number);
             }
@@ -295,71 +328,146 @@ impl Group {
 
     /// Takes Data of another member.
     fn handle_data(&mut self, now: Now, data: &Data) {
-        let name = data.name();
-        let found = self.members.iter_mut().find_map(|(member, state)| {
-            let prefix = prefix(&self.config.group, member);
-            prefix
-                .is_prefix_of(name)
-                .then_some((member, state, prefix.len()))
-        });
-        let Some((member, state, length)) = found else {
+        let group = &self.config.group;
+        let is_of = |member: &&Name| prefix(group, member).is_prefix_of(data.name());
+        let Some(member) = self.members.keys().find(is_of).cloned() else {
             self.counters.unsolicited += 1;
             return;
         };
-        let component = |index, kind| name.get(length + index).and_then(|it| it.number_of(kind));
-        let is_metadata = name.get(length) == Some(Component::keyword(METADATA));
-        if let Some(version) = component(1, Component::VERSION).filter(|_| is_metadata) {
-            let content = data.content();
-            let newest = content.and_then(|it| Name::decode(&it).ok());
-            let newest = newest.and_then(|it| numbers(&prefix(&self.config.group, member), &it));
-            match newest {
-                None => self.counters.malformed += 1,
-                Some(_) if !self.gate.accepts(now, data) => self.counters.forged += 1,
-                Some(newest) if state.on_answer(now.monotonic, newest, version) => {}
-                Some(_) => self.counters.unsolicited += 1,
-            }
-            return;
+        let prefix = prefix(group, &member);
+        let next = data.name().get(prefix.len());
+        if next == Some(Component::keyword(METADATA)) {
+            self.handle_answer(now, (&member, &prefix), data);
+        } else if let Some(place) = parse_box_name(&prefix, data.name()) {
+            self.handle_box(now, (&member, place), data);
+        } else {
+            self.handle_publication(now, (&member, &prefix), data);
         }
-        let numbers = numbers(&prefix(&self.config.group, member), name);
-        let Some((boot, number)) = numbers.filter(|(boot, number)| state.awaits(*boot, *number))
-        else {
+    }
+
+    /// Takes the answer of a member that it is here.
+    fn handle_answer(&mut self, now: Now, (member, prefix): (&Name, &Name), data: &Data) {
+        let version = data.name().get(prefix.len() + 1);
+        let version = version.and_then(|it| it.number_of(Component::VERSION));
+        let newest = data.content().and_then(|it| Name::decode(&it).ok());
+        let newest = newest.and_then(|it| numbers(prefix, &it));
+        let state = self.members.get_mut(member);
+        let (Some(version), Some(newest), Some(state)) = (version, newest, state) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        if !self.gate.accepts(now, data) {
+            self.counters.forged += 1;
+        } else if !state.on_answer(now.monotonic, newest, version) {
+            self.counters.unsolicited += 1;
+        }
+    }
+
+    /// Takes a packet of a key box, and opens the publications that waited for it.
+    fn handle_box(&mut self, now: Now, (member, place): (&Name, (Seal, u64)), data: &Data) {
+        let state = self.members.get_mut(member);
+        let unsealing = state.and_then(|it| it.unsealing.as_mut());
+        let Some(unsealing) = unsealing.filter(|it| it.awaits(place)) else {
             self.counters.unsolicited += 1;
             return;
         };
         if !self.gate.accepts(now, data) {
             self.counters.forged += 1;
-            state.on_forged(number);
+            unsealing.on_forged();
             return;
         }
-        let content = data.content().unwrap_or_default();
-        let publication = Publication::decode(&content).ok();
-        let kept = publication
-            .as_ref()
-            .map(|it| (it.status.clone(), it.has_left));
-        let change = state.on_publication(number, kept);
-        let member = member.clone();
-        match publication {
-            None => self.counters.malformed += 1,
-            Some(publication) => {
-                self.counters.publications += 1;
-                if let Some(text) = publication.text {
-                    let member = member.clone();
-                    let number = (boot, number);
-                    let event = Event::Message {
-                        member,
-                        number,
-                        text,
-                    };
-                    self.outputs.push_back(Output::Event(event));
-                }
-            }
+        let entries = data.content().and_then(|it| decode_entries(&it).ok());
+        let Some(entries) = entries else {
+            self.counters.malformed += 1;
+            return;
+        };
+        self.counters.boxes += 1;
+        let last = data.final_block().and_then(Name::last);
+        let last = last.and_then(|it| it.number_of(Component::SEGMENT));
+        for (place, sealed) in unsealing.on_box(&entries, last.unwrap_or(place.1)) {
+            self.open(member, place, sealed);
         }
-        self.outputs.extend(change.map(|it| report(member, it)));
+    }
+
+    /// Takes a publication that was requested.
+    fn handle_publication(&mut self, now: Now, (member, prefix): (&Name, &Name), data: &Data) {
+        let place = numbers(prefix, data.name());
+        let awaited = place.zip(self.members.get_mut(member));
+        let awaited = awaited.filter(|((boot, number), state)| state.awaits(*boot, *number));
+        let Some((place, state)) = awaited else {
+            self.counters.unsolicited += 1;
+            return;
+        };
+        if !self.gate.accepts(now, data) {
+            self.counters.forged += 1;
+            state.on_forged(place.1);
+            return;
+        }
+        state.on_received(place.1);
+        let content = data.content().unwrap_or_default();
+        match (Publication::sealed(&content), &self.config.sealing) {
+            (None, None) => self.read(member, place, &content),
+            (Some(sealed), Some(_)) => self.open(member, place, sealed),
+            (None, Some(_)) | (Some(_), None) => self.counters.unsealed += 1,
+        }
+    }
+
+    /// Opens a sealed publication, unless its key box is missing.
+    fn open(&mut self, member: &Name, place: (u64, u64), sealed: (Seal, Bytes)) {
+        let state = self.members.get_mut(member);
+        let Some(unsealing) = state.and_then(|it| it.unsealing.as_mut()) else {
+            return;
+        };
+        match unsealing.open(place, sealed) {
+            Ok(content) => self.read(member, place, &content),
+            // It waits for the box.
+            Err(Unopened::MissingBox(_)) => {}
+            Err(Unopened::NotAReader) => self.counters.not_a_reader += 1,
+            Err(Unopened::BeforeJoining) => self.counters.before_joining += 1,
+            Err(Unopened::Damaged) => self.counters.damaged += 1,
+        }
+    }
+
+    /// Takes the content of a publication.
+    fn read(&mut self, member: &Name, place: (u64, u64), content: &Bytes) {
+        let Ok(publication) = Publication::decode(content) else {
+            self.counters.malformed += 1;
+            return;
+        };
+        self.counters.publications += 1;
+        if let Some(text) = publication.text {
+            let (member, number) = (member.clone(), place);
+            let event = Event::Message {
+                member,
+                number,
+                text,
+            };
+            self.outputs.push_back(Output::Event(event));
+        }
+        let shown = (publication.status, publication.has_left);
+        let state = self.members.get_mut(member);
+        let change = state.and_then(|it| it.on_state(place, shown));
+        let changes = change.map(|it| report(member.clone(), it));
+        self.outputs.extend(changes);
+    }
+
+    /// Seals for those who may read now, and answers those who waited for it.
+    fn settle_sealing(&mut self, now: Now) {
+        let Some(sealing) = &mut self.own.sealing else {
+            return;
+        };
+        let has_more = sealing.take_readers(now.monotonic, || self.gate.readers(now));
+        let answers = sealing.settle(now.monotonic, &*self.own.signer);
+        self.outputs.extend(answers.into_iter().map(Output::Send));
+        if has_more {
+            self.own.show_again();
+        }
     }
 
     /// Does what is due.
     fn settle(&mut self, now: Now) {
         let at = now.monotonic;
+        self.settle_sealing(now);
         if self.own.take_news(at) {
             self.publish(now, None);
         }
@@ -380,10 +488,18 @@ impl Group {
                 let interest = interest.can_be_prefix().must_be_fresh();
                 interests.push(interest.lifetime(PROBE_INTERVAL));
             }
-            while let Some(request) = member.poll_request(at) {
-                let name = prefix().timestamp(request.boot).sequence(request.number);
+            while let Some(Request { of, must_be_fresh }) = member.poll_request(at) {
+                let name = match of {
+                    Fetched::Publication { boot, number } => {
+                        prefix().timestamp(boot).sequence(number)
+                    }
+                    Fetched::KeyBox { seal, segment } => {
+                        let prefix = prefix().finish();
+                        box_name(&prefix, &seal).builder().segment(segment)
+                    }
+                };
                 let interest = Interest::builder(name.finish()).lifetime(FETCH_WAIT);
-                interests.push(match request.must_be_fresh {
+                interests.push(match must_be_fresh {
                     true => interest.must_be_fresh(),
                     false => interest,
                 });
@@ -466,7 +582,8 @@ impl Application for Group {
         let members = self.members.values().filter_map(Member::poll_timeout);
         let members = members.min().filter(|_| !self.own.has_left());
         let sync = Some(self.sync.poll_timeout());
-        let all = [self.own.poll_timeout(), members, sync];
+        let sealing = self.own.sealing.as_ref().map(OwnSealing::poll_timeout);
+        let all = [self.own.poll_timeout(), members, sync, sealing];
         all.into_iter().flatten().min()
     }
 

@@ -11,6 +11,7 @@ use namecast_units::{Duration, Instant};
 use super::member::HISTORY;
 use super::pace::Pace;
 use super::publication::{Publication, Status};
+use super::sealing::OwnSealing;
 use crate::Now;
 use crate::trust::MAX_TEXT;
 
@@ -25,6 +26,8 @@ pub(super) struct Own {
     prefix: Name,
     status: Status,
     pub(super) signer: Box<dyn Signer + Send>,
+    /// What seals the publications, if members alone may read.
+    pub(super) sealing: Option<OwnSealing>,
     /// Our start, in seconds since 1970, once we have published.
     boot: Option<u64>,
     /// Number of the newest publication, or a larger one that others claim.
@@ -39,8 +42,14 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(prefix: Name, status: Status, signer: Box<dyn Signer + Send>) -> Self {
+    /// Publishes under `prefix`; sealed, if there is a seed.
+    pub(super) fn new(
+        (prefix, status): (Name, Status),
+        signer: Box<dyn Signer + Send>,
+        seed: Option<[u8; 32]>,
+    ) -> Self {
         let mut own = Self {
+            sealing: seed.map(|seed| OwnSealing::new(prefix.clone(), seed)),
             prefix,
             status: Status::default(),
             signer,
@@ -76,6 +85,11 @@ impl Own {
         self.status = status;
     }
 
+    /// Publishes the state anew, for those who can read it now and could not before.
+    pub(super) const fn show_again(&mut self) {
+        self.has_news = true;
+    }
+
     /// Returns whether a publication is allowed now, and counts it if so.
     pub(super) fn take_turn(&mut self, now: Instant) -> bool {
         self.pace.take(now)
@@ -102,10 +116,18 @@ impl Own {
             has_left: self.has_left,
             text,
         };
-        let data = Data::builder(self.name(boot, self.number))
-            .content(publication.encode())
-            .sign(&self.signer);
-        self.published.insert(self.number, data);
+        let number = self.number;
+        let sequence = self.prefix.builder().timestamp(boot).finish();
+        let content = match &mut self.sealing {
+            None => Some(publication.encode()),
+            Some(sealing) => sealing.seal(now.monotonic, (&sequence, number), &publication),
+        };
+        // Numbers grow, so each is sealed.
+        let Some(content) = content else {
+            return (boot, number);
+        };
+        let data = Data::builder(self.name(boot, number)).content(content);
+        self.published.insert(number, data.sign(&self.signer));
         if self.published.len() as u64 > HISTORY {
             self.published.pop_first();
         }

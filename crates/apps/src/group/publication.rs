@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!  Label 128, HandUp 130 (flag), Muted 132 (flag), Left 134 (flag), Text 136
+//!  or, of sealed ones: Seal 138, Sealed 140
 //! ```
 //!
 //! Each has the member's whole state, so that the newest alone says all of it.
@@ -9,6 +10,7 @@
 use bytes::Bytes;
 use namecast_packet::tlv::{Element, Fields, Reader, Writer};
 use namecast_packet::{DecodeError, Problem};
+use namecast_stream::Seal;
 
 use crate::trust::MAX_TEXT;
 
@@ -17,6 +19,8 @@ const HAND_UP: u32 = 130;
 const MUTED: u32 = 132;
 const LEFT: u32 = 134;
 const TEXT: u32 = 136;
+const SEAL: u32 = 138;
+const SEALED: u32 = 140;
 
 /// Longest message to the group, in octets.
 pub const MAX_MESSAGE: usize = 4_096;
@@ -89,6 +93,25 @@ impl Publication {
             }
         }
         Ok(publication)
+    }
+}
+
+impl Publication {
+    /// Returns a sealed publication as the content of its Data.
+    pub(super) fn seal(seal: &Seal, sealed: &[u8]) -> Bytes {
+        let mut writer = Writer::default();
+        writer.element(SEAL, &seal.encode()).element(SEALED, sealed);
+        writer.finish()
+    }
+
+    /// Returns the seal of a sealed publication, and what it seals; `None`: `octets` are none.
+    pub(super) fn sealed(octets: &Bytes) -> Option<(Seal, Bytes)> {
+        let mut fields = Fields::new(Reader::new(octets), "Publication", &[SEAL, SEALED]);
+        let value = |it: Element| octets.slice(it.value);
+        let seal = fields.field().ok()?.filter(|it| it.element_type == SEAL);
+        let seal = Seal::decode(&value(seal?))?;
+        let sealed = fields.field().ok()?.filter(|it| it.element_type == SEALED);
+        Some((seal, value(sealed?)))
     }
 }
 

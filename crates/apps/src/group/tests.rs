@@ -6,6 +6,8 @@ use namecast_units::Timestamp;
 
 use super::*;
 
+mod sealing;
+
 /// Wall clock at the start, in seconds since 1970: that of the golden vectors, a minute later.
 const WALL: u64 = 1_736_266_533;
 const DELAY: Duration = Duration::from_millis(20);
@@ -48,6 +50,7 @@ fn group(index: usize) -> Group {
             label: format!("Member {index}"),
             ..Status::default()
         },
+        sealing: None,
         seed: index as u64,
     };
     Group::new(config, Box::new(Door), Box::new(DigestSigner))
@@ -67,6 +70,8 @@ struct Net {
     /// Frames on their way, by their times.
     flying: BTreeMap<(u64, u64), (usize, Bytes)>,
     flown: u64,
+    /// What members sent.
+    sent: Vec<Bytes>,
     pending: Vec<(u64, usize, Interest)>,
     events: Vec<(u64, usize, Event)>,
     /// Times of Interests, by their senders: for vectors, and for all else.
@@ -86,6 +91,7 @@ impl Net {
             jitter: 0,
             flying: BTreeMap::new(),
             flown: 0,
+            sent: Vec::new(),
             pending: Vec::new(),
             events: Vec::new(),
             vectors: vec![Vec::new(); members],
@@ -112,6 +118,7 @@ impl Net {
     }
 
     fn forward(&mut self, from: usize, frame: Bytes) {
+        self.sent.push(frame.clone());
         let others = (0..self.groups.len()).filter(|it| *it != from);
         match face::open(frame.clone()) {
             Ok(Some((Packet::Interest(interest), link))) if link.nack.is_none() => {

@@ -135,6 +135,8 @@ impl Text {
         let publication = format!("id/{}", self.start);
         self.below("publication", &format!("{publication}_/_"), "member");
         self.below("publication", &format!("{publication}_/_/_/_"), "member");
+        let keys = format!(r#"{publication}"32=keys"/_/_/_/_"#);
+        self.below("publication", &keys, "member");
     }
 
     fn show(&mut self) {

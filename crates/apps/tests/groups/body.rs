@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use namecast_apps::group::{
-    Gate, Group, GroupConfig, MAX_BOOTS, MAX_MEMBERS, Publication, StateVector, Status,
+    Gate, Group, GroupConfig, MAX_BOOTS, MAX_MEMBERS, Publication, Sealing, StateVector, Status,
 };
+use namecast_apps::trust::ExchangeSecret;
 use namecast_apps::{Application, Now, Output};
 use namecast_packet::signature::{DigestSigner, DigestVerifier};
 use namecast_packet::tlv::Writer;
@@ -60,11 +61,13 @@ struct World {
 }
 
 impl World {
-    fn new() -> Self {
+    /// A member; sealing, if there are keys.
+    fn new(sealing: Option<Sealing>) -> Self {
         let config = GroupConfig {
             group: name("/r"),
             member: name("/r/m0"),
             status: Status::default(),
+            sealing,
             seed: 1,
         };
         Self {
@@ -132,9 +135,17 @@ fn name(uri: &str) -> Name {
 }
 
 /// Runs a script: an octet that says what happens, two of a number, one of a member, and for raw frames as many octets as the number says.
-/// Returns how many members are here in the end.
+/// Returns how many members are here in the end. The same script reaches a member whose group is sealed, too.
 pub(crate) fn group(script: &[u8]) -> usize {
-    let mut world = World::new();
+    let sealing = Sealing {
+        seed: [1; 32],
+        own: vec![ExchangeSecret::of_seed(&[2; 32])],
+    };
+    run(World::new(Some(sealing)), script);
+    run(World::new(None), script)
+}
+
+fn run(mut world: World, script: &[u8]) -> usize {
     world.pass(0);
     let mut rest = script;
     while let [kind, high, low, member, after @ ..] = rest {
@@ -163,7 +174,11 @@ pub(crate) fn group(script: &[u8]) -> usize {
                     has_left: number % 5 == 0,
                     text: (number & 4 > 0).then(|| "text".to_owned()),
                 };
-                let data = Data::builder(publication).content(content.encode());
+                let content = match number & 8 > 0 {
+                    true => sealed(*low),
+                    false => content.encode(),
+                };
+                let data = Data::builder(publication).content(content);
                 world.take(data.sign(&DigestSigner).wire().clone());
             }
             4 => {
@@ -202,6 +217,14 @@ pub(crate) fn group(script: &[u8]) -> usize {
     }
     world.pass(100);
     world.group.here().count()
+}
+
+/// A publication that nobody can open: of generation and step `number`.
+fn sealed(number: u8) -> Bytes {
+    let seal = [[1, 2, 3, 4].as_slice(), &[0, number, number]].concat();
+    let mut content = Writer::default();
+    content.element(138, &seal).element(140, &[number; 40]);
+    content.finish()
 }
 
 /// A Sync Interest of somebody who says that `member` has published so many since `boot`.

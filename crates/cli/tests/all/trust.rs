@@ -503,6 +503,17 @@ fn a_link_for_one_use_lets_one_in() {
     let [ann, eve] = ["ann", "eve"].map(|who| home(directory.path(), who));
     let room = Served::new(directory.path());
     let mut serving = Program::start(&room.host, &room.serve());
+    // State vectors of the room's group reach all members.
+    let list = format!("strategy list --connect {}", room.face);
+    until("the strategy of the room's group", || {
+        let listed = text(&room.host, &list);
+        let group = listed
+            .lines()
+            .find(|it| it.starts_with("/calls/fox/v=3 "))?;
+        group
+            .contains("/localhost/nfd/strategy/multicast")
+            .then_some(())
+    });
     let once = room.invite("--uses 1 --page https://example.org/");
     let joined = text(&ann, &room.join(&once, "Ann"));
     assert!(

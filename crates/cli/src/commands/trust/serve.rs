@@ -5,11 +5,15 @@ use std::time::SystemTime;
 
 use anyhow::Context;
 use clap::Args;
+use namecast_apps::group;
 use namecast_apps::room::{Host, HostEvent, Join, Part, Welcome};
 use namecast_apps::trust::EXCHANGE_KEY;
 use namecast_command::report::{ProgressLine, print_line, printable};
 use namecast_command::{Stop, parse_duration};
-use namecast_net::{Clock, Handle, Identity, Node, NodeConfig, RegistrationState, Wanted, drive};
+use namecast_net::management::{Client, ControlParameters};
+use namecast_net::{
+    Clock, FaceId, Handle, Identity, Node, NodeConfig, RegistrationState, Wanted, drive,
+};
 use namecast_packet::{Certificate, Component, Description, Name, Validity};
 use namecast_units::{ByteSize, Duration};
 
@@ -113,12 +117,32 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
                 if let Some(text) = describe_registration(&state, &name.to_string()) {
                     progress.say(&text);
                 }
+                if state == RegistrationState::Registered
+                    && let Err(why) = multicast(&node, uplink.face(), &name).await
+                {
+                    progress.say(&format!(
+                        "{} does not send {name}/v=3 to all members ({why:#}). There: namecast strategy set {name}/v=3 multicast",
+                        uplink.remote(),
+                    ));
+                }
             }
             () = stop.wait() => break,
         }
     }
     node.shutdown().await;
     uplink.ensure_was_up()
+}
+
+/// Has the forwarder behind `face` send Interests for the state vectors of a room's group to all members, instead of the nearest one.
+async fn multicast(node: &Node, face: FaceId, room: &Name) -> anyhow::Result<()> {
+    let parameters = ControlParameters {
+        name: Some(room.builder().version(group::VERSION).finish()),
+        strategy: Some("/localhost/nfd/strategy/multicast".parse()?),
+        ..ControlParameters::default()
+    };
+    let mut client = Client::of_peer(node, face).await?;
+    client.command("strategy-choice/set", &parameters).await?;
+    Ok(())
 }
 
 /// A room, and what of it is served.

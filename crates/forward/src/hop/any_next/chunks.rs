@@ -37,6 +37,8 @@ pub(super) struct Chunks {
     /// Pairs of a flow and a face.
     count: usize,
     faces: BTreeMap<FaceId, Record>,
+    /// No flow is due earlier.
+    pass_at: Option<Instant>,
 }
 
 /// The neighbours that have chunks of one flow.
@@ -150,7 +152,8 @@ impl Chunks {
         holder.until = now + Duration::from_secs(had.expiry.into());
         holder.set(&had.ranges);
         let next = holders.passed_at.map_or(now, |at| now.max(at + PAUSE));
-        holders.pass_at.get_or_insert(next);
+        let due = *holders.pass_at.get_or_insert(next);
+        self.pass_at = self.pass_at.map_or(Some(due), |at| Some(at.min(due)));
         true
     }
 
@@ -225,25 +228,31 @@ impl Chunks {
     }
 
     /// Returns when [`due`](Self::due) has something to pass on.
-    pub(super) fn pass_at(&self) -> Option<Instant> {
-        self.flows.values().filter_map(|it| it.pass_at).min()
+    pub(super) const fn pass_at(&self) -> Option<Instant> {
+        self.pass_at
     }
 
     /// Passes on the chunks of a flow once more, a pause later.
     pub(super) fn pass_again(&mut self, now: Instant, flow: &Bytes) {
         if let Some(holders) = self.flows.get_mut(flow) {
-            holders.pass_at.get_or_insert(now + PAUSE);
+            let due = *holders.pass_at.get_or_insert(now + PAUSE);
+            self.pass_at = self.pass_at.map_or(Some(due), |at| Some(at.min(due)));
         }
     }
 
     /// Returns the flows whose chunks are to be passed on now.
     pub(super) fn due(&mut self, now: Instant) -> Vec<Bytes> {
+        if self.pass_at.is_none_or(|at| at > now) {
+            return Vec::new();
+        }
         let due = self.flows.iter_mut().filter_map(|(flow, holders)| {
             holders.pass_at.take_if(|at| *at <= now)?;
             holders.passed_at = Some(now);
             Some(flow.clone())
         });
-        due.collect()
+        let due = due.collect();
+        self.pass_at = self.flows.values().filter_map(|it| it.pass_at).min();
+        due
     }
 
     /// Returns what `face` hears of a flow: chunks that others have. A face of this machine is no hop.

@@ -200,6 +200,13 @@ impl Group {
         self.own.set_status(status);
     }
 
+    /// Raises the hand of this member, or lowers it.
+    pub fn raise_or_lower_hand(&mut self) {
+        let mut status = self.own.status().clone();
+        status.has_hand_up = !status.has_hand_up;
+        self.set_status(status);
+    }
+
     /// Publishes a message.
     ///
     /// # Errors

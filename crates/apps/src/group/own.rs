@@ -77,6 +77,10 @@ impl Own {
         self.has_left = true;
     }
 
+    pub(super) const fn status(&self) -> &Status {
+        &self.status
+    }
+
     /// Shows another state. A long label is cut at a character.
     pub(super) fn set_status(&mut self, mut status: Status) {
         let label = &mut status.label;

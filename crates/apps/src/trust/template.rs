@@ -135,8 +135,9 @@ impl Text {
         let publication = format!("id/{}", self.start);
         self.below("publication", &format!("{publication}_/_"), "member");
         self.below("publication", &format!("{publication}_/_/_/_"), "member");
-        let keys = format!(r#"{publication}"32=keys"/_/_/_/_"#);
-        self.below("publication", &keys, "member");
+        for own in [r#""32=keys"/_/_/_/_"#, r#""32=route""#] {
+            self.below("publication", &format!("{publication}{own}"), "member");
+        }
     }
 
     fn show(&mut self) {

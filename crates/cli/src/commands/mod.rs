@@ -1,6 +1,7 @@
 //! One file per command.
 
 mod archive;
+mod call;
 mod claiming;
 mod cue;
 mod demo;
@@ -44,6 +45,7 @@ pub use watch::{NotLive, PastTime};
 
 use crate::manage::{self, Managed};
 use archive::Archive;
+use call::Call;
 use cue::{CueCommand, DeviceCommand};
 use demo::Demo;
 use exchange::ExchangeFiles;
@@ -123,6 +125,8 @@ pub enum Command {
     Receive(Receive),
     /// Call somebody, or wait for a call.
     Talk(Talk),
+    /// Call with the members of a room: who is here, and what they write.
+    Call(Call),
     /// Run the desk of a show: cues that devices execute together.
     Cue(CueCommand),
     /// Execute the cues of a show, each once and at its time.
@@ -189,6 +193,7 @@ pub async fn run(command: Command) -> anyhow::Result<()> {
         Command::Exchange(arguments) => exchange::run(arguments).await,
         Command::Send(arguments) => send::run(arguments).await,
         Command::Receive(arguments) => receive::run(arguments).await,
+        Command::Call(arguments) => call::run(arguments).await,
         Command::Talk(arguments) => talk::run(arguments).await,
         Command::Cue(arguments) => cue::run(arguments).await,
         Command::Device(arguments) => cue::run_device(arguments).await,

@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 use super::PastTime;
 use crate::arguments::Keys;
 use crate::rules::read;
-use invitations::{Invite, JoinRoom, LeaveRoom};
+use invitations::{Invite, LeaveRoom};
+pub(super) use invitations::{JoinRoom, become_member};
 use rooms::{Init, Request, Sign};
 use serve::ServeRoom;
 

@@ -5,6 +5,7 @@
 mod archive;
 #[cfg(feature = "lab")]
 mod bench;
+mod call;
 mod cues;
 mod exchange;
 mod forged;

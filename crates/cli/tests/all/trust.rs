@@ -444,15 +444,15 @@ fn a_member_leaves_and_joins_again() {
 }
 
 /// A room that is served at `host`, its forwarder, and the digest of its anchor's key.
-struct Served {
-    host: std::path::PathBuf,
+pub(crate) struct Served {
+    pub(crate) host: std::path::PathBuf,
     _forwarder: Program,
-    face: String,
+    pub(crate) face: String,
     anchor: String,
 }
 
 impl Served {
-    fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         let (forwarder, face) = start_forwarder(directory);
         let host = home(directory, "host");
         Self {
@@ -478,12 +478,12 @@ impl Served {
         [publisher, watcher]
     }
 
-    fn serve(&self) -> String {
+    pub(crate) fn serve(&self) -> String {
         format!("trust serve {ROOM} --quiet --connect {}", self.face)
     }
 
     /// Makes a link.
-    fn invite(&self, more: &str) -> String {
+    pub(crate) fn invite(&self, more: &str) -> String {
         let link = text(&self.host, &format!("trust invite {ROOM} {more}"));
         let begins = format!("#room=/calls/fox&key={}&t=", self.anchor);
         assert!(link.contains(&begins), "{link}");

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use namecast_apps::room::{
-    InvitationSecret, JoinEvent, Joiner, Link, WaitReason, join_name, leave,
+    InvitationSecret, JoinEvent, Joiner, Link, WaitReason, Welcome, join_name, leave,
 };
 use namecast_command::report::{local, print_error, print_line};
 use namecast_command::{number, parse_duration};
@@ -135,8 +135,27 @@ pub(super) fn admit(who: &str, room: Option<&Name>) -> anyhow::Result<()> {
     print_line(format_args!("admitted {who} to {root}"))
 }
 
-/// Requests a certificate from the host, and keeps it.
+/// Becomes a member, and prints until when.
 pub(super) async fn join(arguments: JoinRoom) -> anyhow::Result<()> {
+    let root = arguments.link.root.clone();
+    let welcome = become_member(arguments).await?;
+    let certificate = welcome.certificate;
+    print_line(format_args!(
+        "{} is certified until {}",
+        certificate.identity(),
+        local(certificate.validity().not_after)
+    ))?;
+    print_error(format!(
+        "Schema version {}, roster version {}. Publish with `namecast publish {} --schema {root}`",
+        welcome.schema_version,
+        welcome.roster_version,
+        certificate.identity()
+    ));
+    Ok(())
+}
+
+/// Requests a certificate from the host, and keeps it.
+pub(in crate::commands) async fn become_member(arguments: JoinRoom) -> anyhow::Result<Welcome> {
     let JoinRoom {
         link, name, wait, ..
     } = arguments;
@@ -172,21 +191,9 @@ pub(super) async fn join(arguments: JoinRoom) -> anyhow::Result<()> {
         Ok(welcome) => welcome?,
         Err(_) => bail!("no answer from the host of {root}: {why}"),
     };
-    let certificate = welcome.certificate;
-    store.install(&certificate)?;
+    store.install(&welcome.certificate)?;
     node.shutdown().await;
-    print_line(format_args!(
-        "{} is certified until {}",
-        certificate.identity(),
-        local(certificate.validity().not_after)
-    ))?;
-    print_error(format!(
-        "Schema version {}, roster version {}. Publish with `namecast publish {} --schema {root}`",
-        welcome.schema_version,
-        welcome.roster_version,
-        certificate.identity()
-    ));
-    Ok(())
+    Ok(welcome)
 }
 
 /// Returns why a newcomer waits.

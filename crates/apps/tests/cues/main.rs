@@ -55,7 +55,7 @@ fn cue() -> Cue {
 
 /// A certificate, and cues of one packet and of two.
 fn log() -> Vec<u8> {
-    let show: Name = "/show".parse().unwrap();
+    let show: Name = "/show".parse().expect("a name");
     let root = cues::desk_root(&show, "main");
     let key = root.builder().generic("KEY").generic("1").finish();
     let signer = Ed25519Signer::from_seed([7; 32], KeyLocator::Name(key));
@@ -67,7 +67,8 @@ fn log() -> Vec<u8> {
         producer: ProducerConfig::default(),
         shared_since: None,
     };
-    let mut publisher = Publisher::new(config, WALL, Box::new(signer), &certificate).unwrap();
+    let publisher = Publisher::new(config, WALL, Box::new(signer), &certificate);
+    let mut publisher = publisher.expect("one stream");
     let mut log = certificate.data().wire().to_vec();
     for length in [0, 1_200] {
         let mut cue = cue();
@@ -77,9 +78,9 @@ fn log() -> Vec<u8> {
             monotonic: Instant::ZERO + Duration::from_secs(1),
             wall: WALL + Duration::from_secs(1),
         };
-        publisher
-            .publish_sample(now, CUES, cue.encode().unwrap())
-            .unwrap();
+        let message = cue.encode().expect("a cue");
+        let published = publisher.publish_sample(now, CUES, message);
+        published.expect("room for it");
         let packets = publisher.newest_sample(CUES);
         packets
             .iter()
@@ -108,7 +109,7 @@ fn seeds_are_shows_and_osc() {
         [0, 9, 1, 255],
     ];
     let seeds = [
-        ("cue", 0, cue().encode().unwrap()),
+        ("cue", 0, cue().encode().expect("a cue")),
         ("report", 1, report.encode()),
         ("log", 2, log()),
         ("script", 3, script.concat()),
@@ -118,9 +119,9 @@ fn seeds_are_shows_and_osc() {
         damaged_seeds::is_kept("cues", name, &seed);
         assert!(body::cues(&seed), "{name}");
     }
-    let go = encode_press(&Press::Go(Some("12.5".to_owned()))).unwrap();
-    let stop = encode_press(&Press::Stop).unwrap();
-    let length = |packet: &[u8]| u32::try_from(packet.len()).unwrap().to_be_bytes();
+    let go = encode_press(&Press::Go(Some("12.5".to_owned()))).expect("a press");
+    let stop = encode_press(&Press::Stop).expect("a press");
+    let length = |packet: &[u8]| u32::try_from(packet.len()).expect("short").to_be_bytes();
     let head = b"#bundle\0\0\0\0\0\0\0\0\x01";
     let inner = [&head[..], &length(&stop), &stop].concat();
     let bundle = [&head[..], &length(&go), &go, &length(&inner), &inner].concat();

@@ -181,7 +181,11 @@ fn a_second_desk_takes_over_from_one_that_is_killed() {
         superseded.next().map(drop)
     });
     assert_eq!(executed(light, "go"), ["1", "2"]);
-    // The log of the device tells which desk it obeyed, and that of the second desk what it refused to send.
+    logs_tell_who_was_obeyed(light, backup);
+}
+
+/// The log of the device tells which desk it obeyed, and that of the second desk what it refused to send.
+fn logs_tell_who_was_obeyed(light: &Path, backup: &Path) {
     let obeyed = until("the device's log", || {
         let log = log(light, "light.log --verify").ok()?;
         let done = log.iter().map(|line| &line["done"]);
@@ -297,8 +301,12 @@ fn a_log_is_verified_and_replayed_in_rehearsal_alone() {
         refused.contains("changed.log: line") && refused.contains("signature"),
         "{refused}"
     );
-    // The rehearsal.
     drop(desk);
+    is_replayed_in_rehearsal_alone([main, first, second], &face);
+}
+
+/// The log of the desk in the first home is replayed: of two devices the second, which is in rehearsal, executes it.
+fn is_replayed_in_rehearsal_alone([main, first, second]: [&Path; 3], face: &str) {
     let rehearsal = "--device light-1 --device light-2 --rehearsal --replay main.log";
     let mut desk = Desk::start(main, &format!("{rehearsal} --connect {face}"));
     let _second = Program(start_device(
@@ -419,6 +427,33 @@ fn a_device_takes_over_no_desk() {
     });
 }
 
+/// The OSC message by which QLab starts a cue.
+fn start(number: &str) -> Vec<u8> {
+    let pad = |text: &str| {
+        let length = (text.len() + 1).next_multiple_of(4);
+        [text.as_bytes(), &vec![0; length - text.len()]].concat()
+    };
+    [pad(&format!("/cue/{number}/start")), pad(",")].concat()
+}
+
+/// The same in 3 200 bundles in each other.
+fn nested() -> Vec<u8> {
+    let mut nested = start("9");
+    for _ in 0..3_200 {
+        let length = u32::try_from(nested.len()).unwrap().to_be_bytes();
+        nested = [&b"#bundle\0\0\0\0\0\0\0\0\x01"[..], &length, &nested].concat();
+    }
+    nested
+}
+
+/// Runs `namecast cue go` in `home`. Returns its status and what it says.
+fn go(home: &Path, address: &str, number: &str) -> (Option<i32>, String) {
+    let line = format!("cue go {number} --osc {address}");
+    let pressed = command(home, &line).output().unwrap();
+    let said = String::from_utf8_lossy(&pressed.stderr).into_owned();
+    (pressed.status.code(), said)
+}
+
 /// A desk hears `namecast cue go`, and QLab's OSC by UDP and TCP; a device sends what it executes as OSC. What is no OSC is refused and counted.
 #[test]
 fn osc_presses_a_desk_and_leaves_a_device() {
@@ -440,28 +475,11 @@ fn osc_presses_a_desk_and_leaves_a_device() {
         desk.say("standby 1");
         (!executed(light, "standby").is_empty()).then_some(())
     });
-    let go = |address: &str, number: &str| {
-        let line = format!("cue go {number} --osc {address}");
-        let pressed = command(main, &line).output().unwrap();
-        (
-            pressed.status.code(),
-            String::from_utf8_lossy(&pressed.stderr).into_owned(),
-        )
-    };
-    assert_eq!(go(&address, "1"), (Some(0), String::new()));
-    let pad = |text: &str| {
-        let length = (text.len() + 1).next_multiple_of(4);
-        [text.as_bytes(), &vec![0; length - text.len()]].concat()
-    };
-    let start = |number: &str| [pad(&format!("/cue/{number}/start")), pad(",")].concat();
+    assert_eq!(go(main, &address, "1"), (Some(0), String::new()));
     let qlab = UdpSocket::bind("127.0.0.1:0").unwrap();
     qlab.send_to(&start("2"), &address).unwrap();
     // 3 270 bundles in each other, and what is no OSC.
-    let mut nested = start("9");
-    for _ in 0..3_200 {
-        let length = u32::try_from(nested.len()).unwrap().to_be_bytes();
-        nested = [&b"#bundle\0\0\0\0\0\0\0\0\x01"[..], &length, &nested].concat();
-    }
+    let nested = nested();
     for _ in 0..50 {
         qlab.send_to(&nested, &address).unwrap();
         qlab.send_to(b"hello", &address).unwrap();
@@ -479,7 +497,7 @@ fn osc_presses_a_desk_and_leaves_a_device() {
         numbers
     };
     until("three cues", || (sorted() == ["1", "2", "3"]).then_some(()));
-    let refused = go(&address, "*");
+    let refused = go(main, &address, "*");
     assert_eq!(refused.0, Some(0), "a number is any text: {}", refused.1);
     let mut heard = Vec::new();
     let mut buffer = [0; 100];
@@ -491,10 +509,10 @@ fn osc_presses_a_desk_and_leaves_a_device() {
     let follows = format!("--desk backup --with main --standby {hearing}");
     let _follows = Desk::start(backup, &follows);
     let follower = until("the second desk's address", || osc(backup));
-    let (status, said) = go(&follower, "4");
+    let (status, said) = go(main, &follower, "4");
     assert_eq!(status, Some(1));
     assert!(said.contains("write take to take over"), "{said}");
-    let (status, said) = go("127.0.0.1:1", "4");
+    let (status, said) = go(main, "127.0.0.1:1", "4");
     assert_eq!(status, Some(1));
     assert!(said.contains("no desk hears OSC on 127.0.0.1:1"), "{said}");
     // The lines about refused packets: at most one a second, which name how many were left out.

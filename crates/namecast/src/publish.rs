@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use namecast_apps::live::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_net::Handle;
-use namecast_packet::Name;
+use namecast_packet::{Certificate, Data, Name};
 use namecast_stream::producer::RungId;
 use namecast_stream::{ProducerConfig, Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use namecast_units::Bitrate;
@@ -180,7 +180,10 @@ impl Publish {
             publisher = publisher.sealed(namecast_net::random(), readers)?;
         }
         let (handle, _) = self.node.run(Some(&self.root), publisher).await?;
-        Ok(Publication { handle })
+        Ok(Publication {
+            handle,
+            certificate,
+        })
     }
 }
 
@@ -210,6 +213,7 @@ fn family(codec: &str) -> &str {
 #[derive(Clone, Debug)]
 pub struct Publication {
     handle: Handle<Publisher>,
+    certificate: Certificate,
 }
 
 impl Publication {
@@ -258,6 +262,23 @@ impl Publication {
             publisher.set_readers(now.monotonic, &readers);
         });
         set.await.ok_or(Error::Ended)
+    }
+
+    /// Returns the certificate of the key that signs.
+    pub const fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// Returns the packets of the newest sample of the data stream `stream` as they were signed, for a log that others can verify.
+    ///
+    /// # Errors
+    /// If the node has stopped.
+    pub async fn newest_sample(&self, stream: &str) -> Result<Vec<Data>, Error> {
+        let stream = stream.to_owned();
+        let packets = self
+            .handle
+            .call(move |publisher, _| publisher.newest_sample(&stream));
+        packets.await.ok_or(Error::Ended)
     }
 
     /// The publisher, to call it or to read what it has counted.

@@ -15,8 +15,10 @@ pub const MAX_CUE: usize = 4_000;
 const MAX_TEXT: usize = 64;
 /// Most targets of a cue.
 const MAX_TARGETS: usize = 64;
-/// Highest term, so that nobody can take the last one.
-pub const MAX_TERM: u32 = 1_000_000;
+/// Longest reason in a report, in octets.
+const MAX_REASON: usize = 200;
+/// Highest term: the largest integer that JSON readers agree on. Terms grow by small steps, so none is ever the last one.
+pub const MAX_TERM: u64 = (1 << 53) - 1;
 
 /// Identity of a cue: 16 random octets, as 32 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -37,6 +39,8 @@ pub enum Action {
     Undo,
     /// Nothing but the term: the desk leads from now on.
     Lead,
+    /// Nothing but a report: whether the device is ready.
+    Check,
 }
 
 /// One cue.
@@ -50,7 +54,7 @@ pub struct Cue {
     pub action: Action,
     /// Term of the desk that sends it: devices execute cues of the highest term.
     #[serde(default)]
-    pub term: u32,
+    pub term: u64,
     /// Time of execution, by the desk's clock: microseconds since 1970.
     #[serde(with = "micros")]
     pub at: Timestamp,
@@ -60,9 +64,20 @@ pub struct Cue {
     /// Values for whatever executes it.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub values: Map<String, Value>,
+    /// Whether it is for a rehearsal: only devices in rehearsal execute it, and these no other.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rehearsal: bool,
 }
 
-/// Report of a device on a cue.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// Report of a device on a cue, or of a desk on one that it did not send.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
     /// The cue.
@@ -73,9 +88,27 @@ pub struct Done {
     pub outcome: Outcome,
     /// The outcome's time after that of the cue, in microseconds; negative: before it.
     pub late_us: i64,
-    /// The desk that leads, where the cue is of another one.
+    /// The desk that leads, as far as the reporter has heard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<Leader>,
+    /// Why it was not executed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The desk's clock, as the device knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<DeskClock>,
+    /// Whether the device is in rehearsal.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub rehearsal: bool,
+}
+
+/// The desk's clock, as a device knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeskClock {
+    /// The desk's clock less that of the device, in microseconds.
+    pub offset_us: i64,
+    /// Largest error of that: half the round trip by which it was measured.
+    pub error_us: u64,
 }
 
 /// Outcome of a cue.
@@ -90,6 +123,12 @@ pub enum Outcome {
     Stopped,
     /// Another desk leads.
     Superseded,
+    /// It was refused: [`Done::why`] gives the reason.
+    Refused,
+    /// It was not executed, as the journal could not be written.
+    Failed,
+    /// It asked whether the device is ready, which it is.
+    Ready,
 }
 
 /// Why a cue was refused.
@@ -121,6 +160,7 @@ impl Action {
             Self::Stop => "stop",
             Self::Undo => "undo",
             Self::Lead => "lead",
+            Self::Check => "check",
         }
     }
 }
@@ -133,6 +173,9 @@ impl Outcome {
             Self::Stale => "stale",
             Self::Stopped => "stopped",
             Self::Superseded => "superseded",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+            Self::Ready => "ready",
         }
     }
 }
@@ -185,20 +228,43 @@ impl Cue {
             return wrong("targets", problem);
         }
         if self.term > MAX_TERM {
-            return wrong("term", "expected at most 1000000");
+            return wrong("term", "expected at most 9007199254740991");
         }
         Ok(())
     }
 }
 
 impl Done {
+    /// A refusal that is of no cue, such as that of packets with wrong signatures.
+    pub fn refusal(why: &str) -> Self {
+        Self {
+            id: CueId([0; 16]),
+            number: "-".to_owned(),
+            outcome: Outcome::Refused,
+            late_us: 0,
+            leader: None,
+            why: Some(why.to_owned()),
+            clock: None,
+            rehearsal: false,
+        }
+        .bounded()
+    }
+
+    /// Cuts the reason where it is too long.
+    fn bounded(mut self) -> Self {
+        if let Some(why) = &mut self.why {
+            why.truncate(why.floor_char_boundary(MAX_REASON));
+        }
+        self
+    }
+
     /// Reads a report.
     ///
     /// # Errors
     /// Where it stops being JSON of this shape.
     pub fn decode(json: &[u8]) -> Result<Self, CueError> {
         match json.len() {
-            0..=MAX_CUE => Ok(serde_json::from_slice(json)?),
+            0..=MAX_CUE => Ok(serde_json::from_slice::<Self>(json)?.bounded()),
             length => Err(CueError::TooLong(length)),
         }
     }
@@ -285,6 +351,7 @@ mod tests {
             at: Timestamp::from_micros(1_760_000_000_300_000),
             targets: vec!["light-1".to_owned()],
             values: Map::from_iter([("level".to_owned(), Value::from(80))]),
+            rehearsal: false,
         }
     }
 
@@ -317,6 +384,10 @@ mod tests {
         );
         assert!(
             text(r#"{"id":"abababababababababababababababab","number":"1","action":"go","term":18446744073709551615,"at":1}"#)
+                .contains("term: expected at most 9007199254740991")
+        );
+        assert!(
+            text(r#"{"id":"abababababababababababababababab","number":"1","action":"go","term":-1,"at":1}"#)
                 .contains("invalid value")
         );
         assert!(

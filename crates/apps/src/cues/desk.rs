@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use namecast_units::Timestamp;
 
-use super::cue::{Action, Cue, CueId};
+use super::cue::{Action, Cue, CueId, MAX_TERM};
 use super::terms::{Leader, Standing, Terms};
 
 /// Cues of the leading desk that are kept, for whoever takes over.
@@ -17,11 +17,12 @@ const MAX_KEPT: usize = 64;
 pub struct Desk {
     name: String,
     /// Its term while it leads.
-    term: Option<u32>,
+    term: Option<u64>,
     terms: Terms,
     /// Cues that were sent lately, by this desk's clock.
     recent: VecDeque<Cue>,
     stale: Duration,
+    rehearsal: bool,
 }
 
 impl Desk {
@@ -37,7 +38,15 @@ impl Desk {
             terms,
             recent: VecDeque::new(),
             stale,
+            rehearsal: false,
         }
+    }
+
+    /// Sends all cues for a rehearsal: only devices in rehearsal execute them.
+    #[must_use]
+    pub const fn in_rehearsal(mut self, rehearsal: bool) -> Self {
+        self.rehearsal = rehearsal;
+        self
     }
 
     /// Returns whether it leads.
@@ -53,15 +62,23 @@ impl Desk {
     /// Returns `cue` with this desk's term, to be sent; or `None` if it does not lead.
     pub fn send(&mut self, cue: Cue) -> Option<Cue> {
         let term = self.term?;
-        let cue = Cue { term, ..cue };
-        self.keep(cue.clone());
+        let rehearsal = self.rehearsal;
+        let cue = Cue {
+            term,
+            rehearsal,
+            ..cue
+        };
+        if cue.action != Action::Check {
+            self.keep(cue.clone());
+        }
         Some(cue)
     }
 
     /// Takes over, with the term after the highest that was heard. Returns the cues to send: the first has the identity `id` and
     /// states the term, the others are those of the last leader that are not stale. Devices that have executed these do not do so again.
     pub fn take_over(&mut self, now: Timestamp, id: CueId) -> Vec<Cue> {
-        let term = self.leader().map_or(0, |leader| leader.term + 1);
+        let next = self.leader().map_or(0, |leader| leader.term + 1);
+        let term = next.min(MAX_TERM);
         self.term = Some(term);
         self.terms.hear(&self.name, term);
         let stated = Cue {
@@ -72,6 +89,7 @@ impl Desk {
             at: now,
             targets: Vec::new(),
             values: serde_json::Map::new(),
+            rehearsal: self.rehearsal,
         };
         let stale = self.stale;
         self.recent.retain(|cue| now.since(cue.at) <= stale);
@@ -82,17 +100,20 @@ impl Desk {
     }
 
     /// Takes a verified cue of another desk, with its time by this desk's clock. Returns whether that desk leads; one that led until now
-    /// does not any more.
+    /// does not any more. A desk in rehearsal and one that is not do not hear each other.
     pub fn handle_cue(&mut self, desk: &str, cue: Cue) -> bool {
+        if cue.rehearsal != self.rehearsal {
+            return false;
+        }
         let leads = self.hear(desk, cue.term);
-        if leads && cue.action != Action::Lead {
+        if leads && !matches!(cue.action, Action::Lead | Action::Check) {
             self.keep(cue);
         }
         leads
     }
 
     /// Learns that `desk` states `term`. Returns whether it leads.
-    pub fn hear(&mut self, desk: &str, term: u32) -> bool {
+    pub fn hear(&mut self, desk: &str, term: u64) -> bool {
         let standing = self.terms.hear(desk, term);
         let leads = matches!(standing, Standing::Leads | Standing::TakesOver);
         if leads {
@@ -129,7 +150,49 @@ mod tests {
             at,
             targets: Vec::new(),
             values: serde_json::Map::new(),
+            rehearsal: false,
         }
+    }
+
+    /// A certified desk that lies about its term keeps nobody from taking over: all cues of the other are valid.
+    #[test]
+    fn a_term_that_lies_does_not_keep_a_desk_from_taking_over() {
+        for lie in [65, 1_000_000, MAX_TERM, u64::MAX] {
+            let mut desk = Desk::new("backup", false, STALE);
+            assert!(desk.handle_cue("main", go(1, at(0))));
+            for _ in 0..3 {
+                let cue = Cue {
+                    term: lie,
+                    ..go(2, at(0))
+                };
+                assert!(!desk.handle_cue("liar", cue), "{lie}");
+            }
+            let sent = desk.take_over(at(100), CueId([9; 16]));
+            assert_eq!(sent.len(), 2);
+            assert!(sent.iter().all(|cue| cue.term == 1 && cue.encode().is_ok()));
+            // One that it hears first, and a desk that started again.
+            let mut first = Desk::new("backup", false, STALE);
+            first.hear("liar", lie);
+            first.hear("main", 0);
+            let sent = first.take_over(at(100), CueId([9; 16]));
+            assert!(sent[0].encode().is_ok());
+        }
+    }
+
+    /// What is sent in a rehearsal is marked, and moves no desk that is not in rehearsal.
+    #[test]
+    fn a_rehearsal_and_a_show_do_not_mix() {
+        let mut rehearsing = Desk::new("main", true, STALE).in_rehearsal(true);
+        let mut backup = Desk::new("backup", false, STALE);
+        let cue = rehearsing.send(go(1, at(0))).unwrap();
+        assert!(cue.rehearsal);
+        assert!(!backup.handle_cue("main", cue) && backup.leader().is_none());
+        assert!(
+            rehearsing
+                .take_over(at(1), CueId([1; 16]))
+                .iter()
+                .all(|cue| cue.rehearsal)
+        );
     }
 
     /// The second desk repeats what the first sent in the last two seconds. The first one stops once it hears of that.

@@ -29,12 +29,14 @@ pub struct DeviceConfig {
     /// Identities that are remembered; of more, the first are forgotten.
     #[default(100_000)]
     pub max_remembered: usize,
+    /// Whether it executes cues of rehearsals, and no others.
+    pub rehearsal: bool,
 }
 
 /// Something that a device is to do, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Write the identity to the journal, and do nothing else before it is there.
+    /// Write the identity to the journal, and do nothing else before it is there. If that fails, call [`Device::handle_journal_failure`].
     Journal(CueId),
     /// Execute the cue.
     Execute(Cue),
@@ -59,6 +61,10 @@ pub struct DeviceCounters {
     pub refused: u64,
     /// Cues of desks that do not lead.
     pub superseded: u64,
+    /// Cues that were not executed, as the journal could not be written.
+    pub failed: u64,
+    /// Checks that were answered.
+    pub checks: u64,
 }
 
 /// Decides which cues are executed, and when. Times are those of the device's clock.
@@ -106,22 +112,40 @@ impl Device {
 
     /// Takes a verified cue of `desk`, with its time by the device's clock.
     pub fn handle_cue(&mut self, now: Timestamp, desk: &str, cue: Cue) {
+        if cue.action == Action::Check {
+            if cue.is_for(&self.config.id) {
+                self.counters.checks += 1;
+                self.report(now, &cue, Outcome::Ready);
+            }
+            return;
+        }
+        if cue.rehearsal != self.config.rehearsal {
+            let why = match cue.rehearsal {
+                true => "it is of a rehearsal: start the device with --rehearsal",
+                false => "the device is in rehearsal: start it without --rehearsal",
+            };
+            return self.refuse(now, &cue, why);
+        }
         let standing = self.terms.hear(desk, cue.term);
         if standing == Standing::Superseded {
             self.counters.superseded += 1;
             self.report(now, &cue, Outcome::Superseded);
         } else if standing == Standing::Implausible {
-            self.counters.refused += 1;
+            self.refuse(
+                now,
+                &cue,
+                "its term is too far ahead of all that were heard",
+            );
         } else if cue.action == Action::Lead {
             // Its term is all that it says.
         } else if !cue.is_for(&self.config.id) {
             self.counters.for_others += 1;
         } else if self.known.contains(&cue.id) || self.is_waiting(cue.id) {
             self.counters.repeated += 1;
-        } else if cue.at.since(now) > self.config.max_ahead
-            || self.waiting.len() >= self.config.max_waiting
-        {
-            self.counters.refused += 1;
+        } else if cue.at.since(now) > self.config.max_ahead {
+            self.refuse(now, &cue, "its time is too far ahead");
+        } else if self.waiting.len() >= self.config.max_waiting {
+            self.refuse(now, &cue, "too many cues wait for their time");
         } else if now.since(cue.at) > self.config.stale {
             self.counters.stale += 1;
             self.remember(cue.id);
@@ -152,6 +176,33 @@ impl Device {
             self.outputs.push_back(Output::Execute(cue.clone()));
             self.report(now, &cue, Outcome::Executed);
         }
+    }
+
+    /// The identity of [`Output::Journal`] could not be written: the cue is not executed, now or later, and the desk is told. A stop is
+    /// executed all the same: twice does no harm.
+    pub fn handle_journal_failure(&mut self, now: Timestamp, id: CueId) {
+        let is_execution = |output: &Output| matches!(output, Output::Execute(cue) if cue.id == id && cue.action != Action::Stop);
+        let Some(place) = self.outputs.iter().position(is_execution) else {
+            return;
+        };
+        let Some(Output::Execute(cue)) = self.outputs.remove(place) else {
+            return;
+        };
+        self.outputs
+            .retain(|output| !matches!(output, Output::Report(done) if done.id == id));
+        self.counters.executed -= 1;
+        self.counters.failed += 1;
+        self.report_why(
+            now,
+            &cue,
+            Outcome::Failed,
+            Some("the journal cannot be written"),
+        );
+    }
+
+    fn refuse(&mut self, now: Timestamp, cue: &Cue, why: &str) {
+        self.counters.refused += 1;
+        self.report_why(now, cue, Outcome::Refused, Some(why));
     }
 
     /// Executes no cue that waits for its time.
@@ -186,14 +237,20 @@ impl Device {
     }
 
     fn report(&mut self, now: Timestamp, cue: &Cue, outcome: Outcome) {
+        self.report_why(now, cue, outcome, None);
+    }
+
+    fn report_why(&mut self, now: Timestamp, cue: &Cue, outcome: Outcome, why: Option<&str>) {
         let micros = |at: Timestamp| i64::try_from(at.as_micros()).unwrap_or(i64::MAX);
-        let leader = self.terms.leader();
         self.outputs.push_back(Output::Report(Done {
             id: cue.id,
             number: cue.number.clone(),
             outcome,
             late_us: micros(now) - micros(cue.at),
-            leader: leader.filter(|_| outcome == Outcome::Superseded).cloned(),
+            leader: self.terms.leader().cloned(),
+            why: why.map(str::to_owned),
+            clock: None,
+            rehearsal: self.config.rehearsal,
         }));
     }
 }
@@ -202,6 +259,7 @@ impl Device {
 mod tests {
     use serde_json::Map;
 
+    use super::super::cue::MAX_TERM;
     use super::*;
 
     const START: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
@@ -219,6 +277,7 @@ mod tests {
             at,
             targets: Vec::new(),
             values: Map::new(),
+            rehearsal: false,
         }
     }
 
@@ -321,6 +380,84 @@ mod tests {
         assert_eq!(device.counters().for_others, 1);
     }
 
+    /// The disk is full: the cue is not executed, not when it comes again either, and the desk is told. The next one is executed once there
+    /// is room.
+    #[test]
+    fn a_cue_that_the_journal_does_not_take_is_not_executed() {
+        let mut device = device(&[]);
+        device.handle_cue(after(0), "main", cue(1, Action::Go, after(100)));
+        device.handle_cue(after(0), "main", cue(2, Action::Go, after(100)));
+        device.handle_timeout(after(100));
+        assert_eq!(device.poll_output(), Some(Output::Journal(CueId([1; 16]))));
+        device.handle_journal_failure(after(100), CueId([1; 16]));
+        let (journal, executed, reported) = taken(&mut device);
+        assert_eq!((journal, executed), (vec![2], vec![2]));
+        assert_eq!(reported, [Outcome::Executed, Outcome::Failed]);
+        device.handle_cue(after(150), "main", cue(1, Action::Go, after(100)));
+        assert_eq!(taken(&mut device), (vec![], vec![], vec![]));
+        assert_eq!(
+            (device.counters().executed, device.counters().failed),
+            (1, 1)
+        );
+        // A stop needs no journal.
+        device.handle_cue(after(200), "main", cue(3, Action::Stop, after(200)));
+        assert_eq!(device.poll_output(), Some(Output::Journal(CueId([3; 16]))));
+        device.handle_journal_failure(after(200), CueId([3; 16]));
+        assert!(
+            matches!(device.poll_output(), Some(Output::Execute(cue)) if cue.action == Action::Stop)
+        );
+    }
+
+    /// What is replayed in a rehearsal reaches devices in rehearsal alone, and moves no term of a show.
+    #[test]
+    fn a_cue_of_a_rehearsal_is_executed_in_rehearsal_alone() {
+        let replayed = Cue {
+            rehearsal: true,
+            term: 5,
+            ..cue(1, Action::Go, after(0))
+        };
+        let mut in_show = device(&[]);
+        in_show.handle_cue(after(0), "main", replayed.clone());
+        assert_eq!(
+            taken(&mut in_show),
+            (vec![], vec![], vec![Outcome::Refused])
+        );
+        assert_eq!(in_show.leader(), None);
+        let config = DeviceConfig {
+            rehearsal: true,
+            ..DeviceConfig::default()
+        };
+        let mut in_rehearsal = Device::new(config);
+        in_rehearsal.handle_cue(after(0), "main", replayed);
+        in_rehearsal.handle_cue(after(0), "main", cue(2, Action::Go, after(0)));
+        let (_, executed, reported) = taken(&mut in_rehearsal);
+        assert_eq!(executed, [1]);
+        assert_eq!(reported, [Outcome::Executed, Outcome::Refused]);
+    }
+
+    /// A check is answered whoever leads, and executes nothing.
+    #[test]
+    fn a_check_is_answered_and_not_executed() {
+        let mut device = device(&[]);
+        device.handle_cue(after(0), "main", cue(1, Action::Lead, after(0)));
+        let check = Cue {
+            targets: vec!["light-1".to_owned()],
+            term: MAX_TERM,
+            ..cue(2, Action::Check, after(0))
+        };
+        device.handle_cue(after(5), "check", check.clone());
+        device.handle_cue(
+            after(5),
+            "check",
+            Cue {
+                targets: vec!["light-2".to_owned()],
+                ..check
+            },
+        );
+        assert_eq!(taken(&mut device), (vec![], vec![], vec![Outcome::Ready]));
+        assert_eq!(device.leader().unwrap().desk, "main");
+    }
+
     /// Two desks were cut apart, and the device hears both: it obeys the one that took over, and tells the other.
     #[test]
     fn of_two_desks_the_one_with_the_higher_term_is_obeyed() {
@@ -356,7 +493,10 @@ mod tests {
             desk: "backup".to_owned(),
         };
         assert_eq!(reported[0], (2, Outcome::Superseded, Some(backup)));
-        assert_eq!(reported[1], (1, Outcome::Executed, None));
+        // It obeys the desk that repeated the cue, and has refused the term of the third one.
+        assert_eq!(reported[1].1, Outcome::Refused);
+        assert_eq!(reported[2].1, Outcome::Executed);
+        assert_eq!(reported[2].2.as_ref().unwrap().desk, "backup");
         let counters = device.counters();
         assert_eq!((counters.superseded, counters.refused), (1, 1));
         assert_eq!(device.leader().unwrap().desk, "backup");

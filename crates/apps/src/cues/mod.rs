@@ -12,11 +12,16 @@
 mod cue;
 mod desk;
 mod device;
+mod log;
+pub mod osc;
+mod press;
 mod terms;
 
-pub use cue::{Action, Cue, CueError, CueId, Done, MAX_CUE, MAX_TERM, Outcome};
+pub use cue::{Action, Cue, CueError, CueId, DeskClock, Done, MAX_CUE, MAX_TERM, Outcome};
 pub use desk::Desk;
 pub use device::{Device, DeviceConfig, DeviceCounters, Output};
+pub use log::{Log, LogError, LogLine, Message, Publisher, Signed};
+pub use press::{Press, PressError};
 pub use terms::{Leader, Standing, Terms};
 
 use namecast_packet::Name;
@@ -26,6 +31,8 @@ use namecast_stream::StreamInfo;
 pub const CUES: &str = "cues";
 /// Name of the cue list: a show has one.
 const LIST: &str = "main";
+/// Stream of a desk's reports on what it refused to send: nobody but archives and logs reads it.
+pub const REFUSED: &str = "refused";
 /// Stream of a device's reports.
 pub const ACKS: &str = "acks";
 /// Most cues, and most reports of a device, a second that numbers leave room for.

@@ -4,22 +4,28 @@ use core::cmp::Reverse;
 
 use serde::{Deserialize, Serialize};
 
+use super::cue::MAX_TERM;
+
 /// Terms by which a desk may be ahead of what was heard before. A desk takes over with the next term, so that more would take that many
-/// take-overs which nobody heard.
-const MAX_STEP: u32 = 64;
+/// take-overs which this device did not hear while it was cut off.
+const MAX_STEP: u64 = 64;
+/// Highest term of the desk that is heard first.
+const MAX_FIRST: u64 = 1_000_000;
+// A desk that lies moves terms on by at most a step: none is the last one before 10^14 of them.
+const _: () = assert!(MAX_FIRST + MAX_STEP < MAX_TERM);
 
 /// A desk and its term.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leader {
     /// Its term.
-    pub term: u32,
+    pub term: u64,
     /// Its name.
     pub desk: String,
 }
 
 impl Leader {
     /// Of two desks the one with the higher term leads, of equal terms the name that comes first.
-    fn rank(&self) -> (u32, Reverse<&str>) {
+    fn rank(&self) -> (u64, Reverse<&str>) {
         (self.term, Reverse(&self.desk))
     }
 }
@@ -50,12 +56,15 @@ impl Terms {
     }
 
     /// Learns that `desk` states `term`.
-    pub fn hear(&mut self, desk: &str, term: u32) -> Standing {
+    pub fn hear(&mut self, desk: &str, term: u64) -> Standing {
         let stated = Leader {
             term,
             desk: desk.to_owned(),
         };
         let Some(leader) = &self.leader else {
+            if term > MAX_FIRST {
+                return Standing::Implausible;
+            }
             self.leader = Some(stated);
             return Standing::TakesOver;
         };
@@ -116,5 +125,23 @@ mod tests {
         assert_eq!(terms.hear("backup", 2), Standing::Leads);
         assert_eq!(terms.hear("main", 67), Standing::Implausible);
         assert_eq!(terms.hear("main", 66), Standing::TakesOver);
+    }
+
+    /// No lie takes the last term: the next desk has one above it.
+    #[test]
+    fn a_term_that_lies_is_implausible() {
+        let lies = [1_000_001, MAX_TERM, u64::MAX];
+        let mut first = Terms::default();
+        assert_eq!(
+            lies.map(|term| first.hear("liar", term)),
+            [Standing::Implausible; 3]
+        );
+        assert_eq!(first.leader(), None);
+        assert_eq!(first.hear("main", 3), Standing::TakesOver);
+        assert_eq!(
+            lies.map(|term| first.hear("liar", term)),
+            [Standing::Implausible; 3]
+        );
+        assert_eq!(first.leader().unwrap().term, 3);
     }
 }

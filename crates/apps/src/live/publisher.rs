@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use bytes::Bytes;
 
 use namecast_packet::lp::NackReason;
-use namecast_packet::{Certificate, Name, Packet, Signer};
+use namecast_packet::{Certificate, Data, Name, Packet, Signer};
 use namecast_stream::producer::{
     Arrival, ProducerCounters, PublishError, Reply, RungConfig, RungId,
 };
@@ -458,6 +458,12 @@ impl Publisher {
         let rung = rung.ok_or(FrameError::NoSuchRung)?;
         let frame = EncodedFrame::at(now.wall, self.next_position(rung), true, payload);
         self.publish_frame(now.monotonic, now.wall, rung, frame)
+    }
+
+    /// Returns the packets of the newest sample of the data stream `stream` as they were signed, its lead first; none if it is not kept.
+    pub fn newest_sample(&self, stream: &str) -> Vec<Data> {
+        let rung = self.rung(stream, StreamInfo::ONLY_RUNG);
+        rung.map_or_else(Vec::new, |rung| self.producer.newest_sample(rung))
     }
 
     fn try_publish(

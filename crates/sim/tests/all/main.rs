@@ -4,6 +4,7 @@
 
 mod archive;
 mod bad_input;
+mod cues;
 mod events;
 mod feedback;
 mod link_reliability;

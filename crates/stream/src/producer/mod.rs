@@ -269,6 +269,21 @@ impl Producer {
         Ok(())
     }
 
+    /// Returns the data segments of the newest key sample of `rung` as they were signed, its lead first; none if it is not kept.
+    pub fn newest_sample(&self, rung: RungId) -> Vec<Data> {
+        let state = self.rungs.get(&rung);
+        let newest = state.and_then(|state| Some((state, state.newest[SampleClass::Key.index()]?)));
+        let Some((state, sequence)) = newest else {
+            return Vec::new();
+        };
+        let lead = SegmentId::lead(SampleClass::Key, sequence);
+        let segment = |index| match state.cache.get(&SegmentId { index, ..lead }) {
+            Lookup::Found(data) => Some(data.clone()),
+            _ => None,
+        };
+        (0..).map_while(segment).collect()
+    }
+
     fn count(&mut self, sample: &Sample, segments: &Segments) {
         let counters = &mut self.counters;
         counters.samples += 1;

@@ -25,8 +25,8 @@ use crate::samples::{self, Limits, News, RETRY, Sequence, Taken};
 const ASKS_EVERY: Duration = Duration::from_millis(250);
 /// The Interests that wait for the next event are repeated whenever their lifetime ends.
 const AHEAD: Retry = Retry {
-    first_wait: Duration::from_secs(4),
-    max_wait: Duration::from_secs(4),
+    first_wait: Duration::from_secs(8),
+    max_wait: Duration::from_secs(8),
     max_interests: u32::MAX,
 };
 /// Copies of the next event's lead that are requested ahead.

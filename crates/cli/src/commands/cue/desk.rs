@@ -1,24 +1,31 @@
 //! `namecast cue desk`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use namecast::Publication;
-use namecast_apps::cues::{Action, CUES, Cue, CueId, Desk, Done, Leader};
+use namecast_apps::cues::osc::OscError;
+use namecast_apps::cues::{Action, CUES, Cue, CueId, Desk, Done, Outcome, Press, REFUSED};
 use namecast_command::report::{print_error, print_line};
-use namecast_command::{Stop, parse_duration};
-use namecast_units::Duration;
+use namecast_command::{Stop, parse_address, parse_duration};
+use namecast_units::{Duration, LogLimit};
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt, BufReader, stdin};
+use tokio::sync::mpsc;
 
 use super::ShowOptions;
 use super::list::{Entry, List};
+use super::log::Replay;
+use super::osc::{self, DEFAULT_ADDRESS, Pressed};
+use super::outlet::Outlet;
 use super::show::{Heard, Show, What};
 
 /// A leading desk that does not answer for this time is taken over by one with --auto: six questions.
 const SILENT: Duration = Duration::from_millis(1_500);
 /// Devices execute no cue that is later: so old ones are not repeated when a desk takes over.
 const STALE: Duration = Duration::from_secs(2);
+/// Line that starts a replay.
+const REPLAY: &str = "replay";
 
 /// `namecast cue desk`.
 #[derive(Debug, Args)]
@@ -27,10 +34,12 @@ Examples:
   namecast cue desk /show --list show.toml       read commands from standard input
   echo 'go 12.5' | namecast cue desk /show --device light-1 --duration 5s
   namecast cue desk /show --list show.toml --desk backup --with main --auto    take over from the desk main when it ends
+  namecast cue desk /show --list show.toml --osc    hear QLab's OSC, and 'namecast cue go 12.5', on 127.0.0.1:53000
 
 Commands, one a line: 'go 12.5', 'standby 12.5', 'undo 12.5', 'stop'; 'go' or an empty line: the next cue of the list. 'take': take over from
 the desk that leads, and repeat its cues of the last 2 s, which no device executes twice.
-A list is a TOML file: devices = ['light-1'], and for each cue [[cue]] with number, text, targets and values.")]
+A list is a TOML file: devices = ['light-1'], and for each cue [[cue]] with number, text, targets and values. OSC: /go, /cue/12.5/start,
+/cue/12.5/load, /cue/12.5/undo, /stop, /take, by UDP and TCP. Whoever reaches the address presses GO, so leave it on this machine.")]
 pub struct DeskCommand {
     /// Options of both sides.
     #[command(flatten)]
@@ -56,6 +65,12 @@ pub struct DeskCommand {
     /// Follow the desk that leads, and take over when it does not answer for 1.5 s.
     #[arg(long, requires = "with")]
     pub auto: bool,
+    /// Hear OSC on this address, by UDP and TCP; without one: 127.0.0.1:53000.
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = DEFAULT_ADDRESS, value_parser = parse_address)]
+    pub osc: Option<SocketAddr>,
+    /// Send the cues of this log again when the line 'replay' is read, with the same times between them.
+    #[arg(long, value_name = "LOG", requires = "rehearsal")]
+    pub replay: Option<PathBuf>,
 }
 
 /// A desk that runs.
@@ -63,7 +78,7 @@ struct Running {
     show: Show,
     /// This desk's name.
     name: String,
-    publication: Publication,
+    outlet: Outlet,
     desk: Desk,
     list: List,
     /// Place of the list's next cue.
@@ -72,21 +87,29 @@ struct Running {
     is_json: bool,
     /// The desk that leads while none was heard to.
     first: Option<String>,
+    replay: Replay,
+    osc: OscCounters,
+}
+
+/// OSC packets that were refused, and lines about them.
+#[derive(Default)]
+struct OscCounters {
+    presses: u64,
+    refused: u64,
+    lines: LogLimit<()>,
 }
 
 /// Runs until interrupted, or until its time is over.
 pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
     let options = &arguments.options;
     let mut stop = Stop::new(options.duration)?;
-    let mut list = match &arguments.list {
-        Some(path) => List::read(path)?,
-        None => List::default(),
+    let list = List::with_devices(arguments.list.as_deref(), &arguments.device)?;
+    let replay = match &arguments.replay {
+        Some(path) => Replay::read(path)?,
+        None => Replay::default(),
     };
-    list.devices.extend(arguments.device.iter().cloned());
-    list.devices.sort_unstable();
-    list.devices.dedup();
     let (show, mut heard) = Show::join(options).await?;
-    let publication = show.publish_cues(&arguments.desk).await?;
+    let outlet = show.publish_cues(&arguments.desk).await?;
     for device in &list.devices {
         show.hear_device(device).await?;
     }
@@ -98,72 +121,131 @@ pub(super) async fn run(arguments: DeskCommand) -> anyhow::Result<()> {
     let mut running = Running {
         show,
         name: arguments.desk.clone(),
-        publication,
-        desk: Desk::new(&arguments.desk, leads, STALE),
+        outlet,
+        desk: Desk::new(&arguments.desk, leads, STALE).in_rehearsal(options.rehearsal),
         list,
         next: 0,
         lead: arguments.lead,
         is_json: options.json,
         first: arguments.with.first().cloned(),
+        replay,
+        osc: OscCounters::default(),
+    };
+    let (mut presses, osc) = match arguments.osc {
+        Some(address) => {
+            let (presses, address) = osc::listen(address).await?;
+            (presses, Some(address))
+        }
+        // Nobody sends.
+        None => (mpsc::channel(1).1, None),
     };
     let (name, desk) = (&options.show, &arguments.desk);
     running.say(
         || format!("Desk {desk} of {name}. Devices: namecast device {name} ID --desk {desk}"),
-        || json!({ "show": name.to_string(), "desk": desk, "leads": leads }),
+        || json!({ "show": name.to_string(), "desk": desk, "leads": leads, "osc": osc.map(|it| it.to_string()) }),
     )?;
     let mut lines = BufReader::new(stdin()).lines();
     let mut is_reading = true;
     loop {
+        let replay_in = running.replay.next_in(running.show.now());
         tokio::select! {
             line = lines.next_line(), if is_reading => match line? {
                 Some(line) => running.obey(&line).await?,
                 None => is_reading = false,
             },
             Some(heard) = heard.recv() => running.hear(heard).await?,
+            Some(pressed) = presses.recv() => running.hear_osc(pressed).await?,
+            () = tokio::time::sleep(replay_in.unwrap_or_default()), if replay_in.is_some() => {
+                running.send_replayed().await?;
+            }
             () = stop.wait() => break,
         }
     }
+    running.tell_osc()?;
     running.show.node.shutdown().await;
     Ok(())
 }
 
 impl Running {
-    /// Obeys a command line. An unknown one prints an error.
+    /// Obeys a line. One that is no command, or that is refused, prints an error.
     async fn obey(&mut self, line: &str) -> anyhow::Result<()> {
-        let mut words = line.split_whitespace();
-        let (word, number) = (words.next().unwrap_or("go"), words.next());
-        let action = match word {
-            "go" => Action::Go,
-            "standby" => Action::Standby,
-            "undo" => Action::Undo,
-            "stop" => Action::Stop,
-            "take" => return self.take_over().await,
-            other => {
-                print_error(format_args!(
-                    "'{other}' is no command: write go, standby, undo or stop, and a cue's number, or take"
-                ));
-                return Ok(());
+        if line.trim() == REPLAY && !self.replay.is_empty() {
+            self.replay.start(self.show.now());
+            return Ok(());
+        }
+        let refused = match line.parse() {
+            Ok(press) => self.press(&press).await?.err(),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = refused {
+            print_error(problem);
+        }
+        Ok(())
+    }
+
+    /// Obeys OSC, and answers it. Anybody may send some, so one problem a second is printed.
+    async fn hear_osc(&mut self, pressed: Result<Pressed, OscError>) -> anyhow::Result<()> {
+        let problem = match pressed {
+            Ok(pressed) => {
+                self.osc.presses += 1;
+                let refused = self.press(&pressed.press).await?.err();
+                if let Some(answer) = pressed.answer {
+                    // The sender may be gone.
+                    let _ = answer.send(refused.clone());
+                }
+                refused
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        let Some(problem) = problem else {
+            return Ok(());
+        };
+        self.osc.refused += 1;
+        let now = Duration::from_micros(self.show.now().as_micros());
+        if let Some(others) = self.osc.lines.admit(now, ()) {
+            let others = match others {
+                0 => String::new(),
+                others => format!(" ({others} others since the last line)"),
+            };
+            print_error(format_args!("OSC was refused: {problem}{others}"));
+        }
+        Ok(())
+    }
+
+    fn tell_osc(&self) -> anyhow::Result<()> {
+        let OscCounters {
+            presses, refused, ..
+        } = self.osc;
+        if presses + refused == 0 {
+            return Ok(());
+        }
+        self.say(
+            || format!("OSC: {presses} messages, {refused} refused"),
+            || json!({ "osc_messages": presses, "osc_refused": refused }),
+        )
+    }
+
+    /// Does what was pressed. Returns the problem if nothing was sent.
+    async fn press(&mut self, press: &Press) -> anyhow::Result<Result<(), String>> {
+        let (action, number) = match press {
+            Press::Go(number) => (Action::Go, number.as_deref()),
+            Press::Standby(number) => (Action::Standby, number.as_deref()),
+            Press::Undo(number) => (Action::Undo, number.as_deref()),
+            Press::Stop => (Action::Stop, None),
+            Press::Take => {
+                self.take_over().await?;
+                return Ok(Ok(()));
             }
         };
-        let entry = match (action, number) {
-            (Action::Stop, _) => Entry::unlisted("stop"),
-            (_, Some(number)) => match self.list.find(number) {
-                Some(place) => {
-                    self.next = place + usize::from(action == Action::Go);
-                    self.list.cues[place].clone()
-                }
-                None => Entry::unlisted(number),
-            },
-            (_, None) => match self.list.cues.get(self.next) {
-                Some(entry) => {
-                    self.next += usize::from(action == Action::Go);
-                    entry.clone()
-                }
-                None => {
-                    print_error("the list has no next cue: write its number");
-                    return Ok(());
-                }
-            },
+        let place = match (action, number) {
+            (Action::Stop, _) => None,
+            (_, Some(number)) => self.list.find(number),
+            (_, None) if self.next < self.list.cues.len() => Some(self.next),
+            (_, None) => return Ok(Err("the list has no next cue: write its number".to_owned())),
+        };
+        let entry = match place {
+            Some(place) => self.list.cues[place].clone(),
+            None => Entry::unlisted(number.unwrap_or("stop")),
         };
         let lead = match action {
             // A stop does not wait.
@@ -172,22 +254,30 @@ impl Running {
         };
         let at = self.show.node.wall() + lead;
         let cue = entry.cue(action, CueId(namecast_net::random()), at);
-        self.send(cue, &entry.text).await
+        let sent = self.send(cue, &entry.text).await?;
+        if let Some(place) = place.filter(|_| sent.is_ok()) {
+            self.next = place + usize::from(action == Action::Go);
+        }
+        Ok(sent)
     }
 
-    async fn send(&mut self, cue: Cue, text: &str) -> anyhow::Result<()> {
+    async fn send(&mut self, cue: Cue, text: &str) -> anyhow::Result<Result<(), String>> {
+        let (id, number) = (cue.id, cue.number.clone());
         let Some(cue) = self.desk.send(cue) else {
-            print_error(self.follows());
-            return Ok(());
+            let refused = Done {
+                id,
+                number,
+                leader: self.desk.leader().cloned(),
+                ..Done::refusal(&self.follows())
+            };
+            self.outlet.send(REFUSED, refused.encode()).await?;
+            return Ok(Err(self.follows()));
         };
         let octets = match cue.encode() {
             Ok(octets) => octets,
-            Err(error) => {
-                print_error(error);
-                return Ok(());
-            }
+            Err(error) => return Ok(Err(error.to_string())),
         };
-        self.publication.send(CUES, octets).await?;
+        self.outlet.send(CUES, octets).await?;
         let word = cue.action.word();
         self.say(
             || {
@@ -196,7 +286,23 @@ impl Running {
                     .to_owned()
             },
             || json!({ "sent": cue.number, "action": word, "id": cue.id.to_string() }),
-        )
+        )?;
+        Ok(Ok(()))
+    }
+
+    /// Sends the cues of a log that are due.
+    async fn send_replayed(&mut self) -> anyhow::Result<()> {
+        while let Some(logged) = self.replay.next_due(self.show.now()) {
+            let cue = Cue {
+                id: CueId(namecast_net::random()),
+                at: self.show.node.wall() + self.lead,
+                ..logged
+            };
+            if let Err(problem) = self.send(cue, "").await? {
+                print_error(problem);
+            }
+        }
+        Ok(())
     }
 
     /// Advice where this desk does not lead.
@@ -210,7 +316,13 @@ impl Running {
         let now = self.show.node.wall();
         let cues = self.desk.take_over(now, CueId(namecast_net::random()));
         for cue in &cues {
-            self.publication.send(CUES, cue.encode()?).await?;
+            match cue.encode() {
+                Ok(octets) => self.outlet.send(CUES, octets).await?,
+                // A cue of another desk may be longer as this one writes it.
+                Err(error) => {
+                    print_error(format_args!("cue {} is not repeated: {error}", cue.number))
+                }
+            }
         }
         let (term, repeated) = (cues[0].term, cues.len() - 1);
         self.say(
@@ -220,10 +332,19 @@ impl Running {
     }
 
     async fn hear(&mut self, heard: Heard) -> anyhow::Result<()> {
-        let Heard { from, what } = heard;
+        let Heard {
+            from,
+            is_desk,
+            what,
+        } = heard;
         match what {
-            What::Text(text) if !self.is_json => print_error(text),
-            What::Text(_) => {}
+            What::Text(text) | What::Signer(_, text) if !self.is_json => print_error(text),
+            What::Text(_) | What::Signer(..) => {}
+            What::Refused(why) => {
+                print_error(format_args!("{from}: {why}"));
+                let refused = Done::refusal(&format!("{from}: {why}"));
+                self.outlet.send(REFUSED, refused.encode()).await?;
+            }
             What::Lost(error) => print_error(format_args!("{from} is not heard: {error:#}")),
             What::Silence => {
                 let leader = self.desk.leader().map(|leader| &leader.desk);
@@ -232,15 +353,14 @@ impl Running {
                     self.take_over().await?;
                 }
             }
-            What::Message(message, clock) => {
-                if let Ok(done) = Done::decode(&message) {
-                    return self.report(&from, &done);
-                }
-                match Cue::decode(&message) {
-                    Ok(cue) => return self.follow(&from, clock.to_ours(cue)),
-                    Err(error) => print_error(format_args!("{from} sends no cue: {error}")),
-                }
-            }
+            What::Message(message, clock) if is_desk => match Cue::decode(&message) {
+                Ok(cue) => return self.follow(&from, clock.to_ours(cue)),
+                Err(error) => print_error(format_args!("desk {from} sends no cue: {error}")),
+            },
+            What::Message(message, _) => match Done::decode(&message) {
+                Ok(done) => return self.report(&from, &done),
+                Err(error) => print_error(format_args!("device {from} sends no report: {error}")),
+            },
         }
         Ok(())
     }
@@ -279,18 +399,21 @@ impl Running {
         }
         let late = done.late_us as f64 / 1e3;
         let (number, word) = (&done.number, done.outcome.word());
-        let leader = done.leader.as_ref();
+        let is_superseded = done.outcome == Outcome::Superseded;
+        let leader = done.leader.as_ref().filter(|_| is_superseded);
         self.say(
-            || match leader {
-                Some(Leader { desk, term }) => {
+            || match (leader, &done.why) {
+                (Some(leader), _) => {
+                    let (desk, term) = (&leader.desk, leader.term);
                     format!("  {number} {word} by {device}, which obeys desk {desk}, term {term}: 'take' takes over")
                 }
-                None => format!("  {number} {word} by {device}, {late:.1} ms after its time"),
+                (None, Some(why)) => format!("  {number} {word} by {device}: {why}"),
+                (None, None) => format!("  {number} {word} by {device}, {late:.1} ms after its time"),
             },
             || {
                 json!({
                     "device": device, "number": number, "outcome": word, "late_ms": late, "id": done.id.to_string(),
-                    "leader": leader.map(|it| &it.desk),
+                    "leader": leader.map(|it| &it.desk), "why": done.why,
                 })
             },
         )

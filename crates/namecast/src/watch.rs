@@ -59,6 +59,14 @@ impl Watch {
         self
     }
 
+    /// Takes at most this number of samples a second of data streams of which only the newest counts: of a stream with more, every k-th sample
+    /// is requested, and nothing else.
+    #[must_use]
+    pub const fn at_most(mut self, samples_per_second: u32) -> Self {
+        self.config.max_data_rate = Some(samples_per_second);
+        self
+    }
+
     /// Delays playback by `target` beyond the earliest moment at which a frame could be here: more of it repairs more losses.
     /// 100 ms unless said otherwise.
     #[must_use]

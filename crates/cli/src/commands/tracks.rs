@@ -95,7 +95,8 @@ pub struct PublishTracks {
 Examples:
   namecast tracks watch /stage                     JSON, a line for each person and tick
   namecast tracks watch /stage --format csv        the same as CSV
-  namecast tracks watch /stage --id ann --id bob   only these")]
+  namecast tracks watch /stage --id ann --id bob   only these
+  namecast tracks watch /stage --rate 30           every second tick of 60 a second")]
 pub struct WatchTracks {
     /// Options of both sides.
     #[command(flatten)]
@@ -103,6 +104,9 @@ pub struct WatchTracks {
     /// Form of the lines.
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub format: Format,
+    /// Take at most this number of ticks a second, and request no others.
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u32>(1..=1_000))]
+    pub rate: Option<u32>,
     /// A person to print; without it, everybody. May be repeated.
     #[arg(long, value_name = "ID")]
     pub id: Vec<String>,
@@ -284,6 +288,10 @@ async fn watch(arguments: WatchTracks) -> anyhow::Result<()> {
     let mut keys = KeyCheck::new(options.name.clone(), &arguments.trusted)?;
     let node = connect(options).await?;
     let watch = node.watch(&options.name.to_string())?.data().stream(TRACKS);
+    let watch = match arguments.rate {
+        Some(most) => watch.at_most(most),
+        None => watch,
+    };
     let mut watching = watch.trust(keys.trust()).start().await?;
     if matches!(arguments.format, Format::Csv) {
         print_line(csv_header())?;

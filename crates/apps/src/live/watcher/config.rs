@@ -26,6 +26,9 @@ pub struct WatcherConfig {
     pub audio: bool,
     /// Whether to pull data streams of the catalogue.
     pub data: bool,
+    /// Most samples a second of data streams of which only the newest counts: of more, every k-th number is pulled and nothing else is requested.
+    /// `None`: all are pulled.
+    pub max_data_rate: Option<u32>,
     /// Which bitrate of the video.
     pub rung: RungChoice,
     /// How it is chosen if that is left to the watcher.
@@ -73,6 +76,7 @@ impl WatcherConfig {
             video: true,
             audio: true,
             data: false,
+            max_data_rate: None,
             rung: RungChoice::Auto,
             ladder: profile.ladder(),
             target: Duration::from_millis(100),

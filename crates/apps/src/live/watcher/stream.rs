@@ -118,7 +118,10 @@ pub(super) struct ConsumerFactory<'a> {
 
 impl ConsumerFactory<'_> {
     pub(super) fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung) -> Consumer {
-        let source = Source::new(self.names, info, rung);
+        let mut source = Source::new(self.names, info, rung);
+        if let Some(most) = self.config.max_data_rate {
+            source = source.at_most(most);
+        }
         let mut consumer = Consumer::new(&self.config.consumer, source, self.client);
         consumer.enable_path_events(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));

@@ -167,9 +167,17 @@ impl StreamNames {
         name.version(version).segment(segment).finish()
     }
 
-    /// Returns the names in rung `rung` of stream `stream`.
+    /// Returns the names in rung `rung` of stream `stream`. A rung `32=…` is a keyword, and `8=…` is any text: a member of a family, whose stream may
+    /// have the member behind a slash in its name.
     pub fn rung(&self, stream: &str, rung: &str) -> RungNames {
-        RungNames::new(self.root.builder().generic(stream).generic(rung).finish())
+        let stream = stream.split('/').next().unwrap_or(stream);
+        let name = self.root.builder().generic(stream);
+        let name = match rung.split_once('=') {
+            Some(("32", word)) => name.keyword(word),
+            Some(("8", text)) => name.generic(text),
+            _ => name.generic(rung),
+        };
+        RungNames::new(name.finish())
     }
 }
 
@@ -199,8 +207,16 @@ impl RungNames {
         Self { every, ..self }
     }
 
+    /// Returns the number here of the last sample up to number `sequence` of the rung.
+    pub const fn numbered(&self, class: SampleClass, sequence: u64) -> u64 {
+        match class {
+            SampleClass::Key => sequence / self.every,
+            SampleClass::Delta => sequence,
+        }
+    }
+
     /// Returns the number in the rung of what has the number `sequence` here.
-    pub(crate) const fn in_rung(&self, class: SampleClass, sequence: u64) -> u64 {
+    pub const fn in_rung(&self, class: SampleClass, sequence: u64) -> u64 {
         match class {
             SampleClass::Key => sequence.saturating_mul(self.every),
             SampleClass::Delta => sequence,
@@ -336,6 +352,17 @@ mod tests {
         );
         let lead = rung().segment(SegmentId::lead(SampleClass::Key, 0));
         assert_eq!(lead.to_string(), "/demo/video/3M/key/seq=0/data/seg=0");
+    }
+
+    /// Keywords of a family and members who are called like them have different names.
+    #[test]
+    fn members_are_no_keywords() {
+        let names = StreamNames::new("/stage".parse().unwrap());
+        let rung = |rung: &str| names.rung("tracks/it", rung).prefix().to_string();
+        assert_eq!(rung("32=all"), "/stage/tracks/32=all");
+        assert_eq!(rung("8=all"), "/stage/tracks/all");
+        assert_eq!(rung("8=32=all"), "/stage/tracks/32%3Dall");
+        assert_eq!(rung("8=a/b"), "/stage/tracks/a%2Fb");
     }
 
     #[test]

@@ -133,3 +133,42 @@ fn openptrack_is_read() {
     ];
     assert_eq!(BTreeMap::from(fields), BTreeMap::from(expected));
 }
+
+/// Each of two people is watched alone, though one is called as a keyword is, and the list has everybody.
+#[test]
+fn one_person_is_watched_and_everybody_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_forwarder, face) = start_forwarder(directory.path());
+    let [here, there] = ["here", "there"].map(|name| home(directory.path(), name));
+    let line = format!("tracks publish /stage --rate 20 --connect {face}");
+    let mut publisher = command(&here, &line);
+    let publisher = publisher.stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut publisher = Program(publisher.spawn().unwrap());
+    let seen = there.join("seen.json");
+    let line = format!("tracks watch /stage --id all --rate 10 --connect {face}");
+    let _watcher = start(&there, &line, fs::File::create(&seen).unwrap());
+    let list = there.join("list.json");
+    let line = format!("tracks list /stage --connect {face}");
+    let mut listing = None;
+    let seen = until("ten ticks, and a list", || {
+        let input = publisher.0.stdin.as_mut().unwrap();
+        for id in ["all", "ann", "hint"] {
+            writeln!(input, r#"{{"id":"{id}","x":1,"y":2,"z":3}}"#).unwrap();
+        }
+        let seen = people(&seen);
+        if seen.is_empty() {
+            return None;
+        }
+        let output = || fs::File::create(&list).unwrap();
+        let listing = listing.get_or_insert_with(|| start(&there, &line, output()));
+        let has_ended = listing.0.try_wait().unwrap().is_some();
+        (seen.len() >= 10 && has_ended).then_some(seen)
+    });
+    assert!(seen.iter().all(|person| person["id"] == "all"));
+    let ticks: Vec<_> = seen.iter().map(|it| it["tick"].as_u64().unwrap()).collect();
+    assert!(ticks.iter().all(|tick| tick.is_multiple_of(2)), "{ticks:?}");
+    let listed = people(&list);
+    let ids: Vec<_> = listed.iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["all", "ann", "hint"]);
+    assert!(listed.iter().all(|it| it["since"].as_u64().is_some()));
+}

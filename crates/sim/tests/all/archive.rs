@@ -514,7 +514,7 @@ fn playback_passes_over_the_gap_of_a_restart() {
 fn a_time_of_which_nothing_is_kept_is_told() {
     let mut world = World::new(ms(10), vec![Media::video()]);
     let mut config = watch();
-    config.watcher.asks_since = true;
+    config.watcher.past.asks_since = true;
     let watcher = world.live.watch("C", config);
     let early = Timestamp::from_micros(wall(Duration::ZERO).as_micros() - 5_000_000);
     world.seek(ms(15_000), watcher, Seek::To(early));
@@ -561,7 +561,7 @@ fn a_watcher_waits_for_the_index_of_an_archive() {
     for taken_over_at in [Some(ms(17_500)), None] {
         let mut world = World::new(ms(10), vec![Media::video()]);
         let mut config = watch();
-        config.watcher.asks_since = true;
+        config.watcher.past.asks_since = true;
         let watcher = world.live.watch("C", config);
         let to = wall(ms(5_000)) + ms(17);
         world.seek(ms(15_000), watcher, Seek::To(to));

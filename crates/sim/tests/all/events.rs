@@ -413,7 +413,7 @@ fn interests_of(rate: u32, most: Option<u32>) -> (u64, Vec<u64>) {
     (stage.interests() - before, numbers)
 }
 
-/// A reader of every k-th number has each of these, and asks for nothing else: of 60, 30 and 120 a second it sends half the Interests for half the
+/// A reader of every k-th number has each of these, and requests nothing else: of 60, 30 and 120 a second it sends half the Interests for half the
 /// samples, and a quarter for a quarter, with 10 % for metadata. A cap that does not divide the rate leaves the next lower part.
 #[test]
 fn a_reader_of_every_second_number_sends_half_the_interests() {

@@ -26,3 +26,4 @@ mod stream_synchroniser;
 mod stream_trouble;
 mod topologies;
 mod traces;
+mod tracks;

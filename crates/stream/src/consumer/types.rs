@@ -10,7 +10,7 @@ use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 use crate::catalogue::{Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
-use crate::names::{RungNames, StreamNames};
+use crate::names::{RungNames, SampleClass, StreamNames};
 use crate::path::{Feedback, Received, Request};
 use crate::sample::SampleHeader;
 
@@ -95,7 +95,9 @@ impl Source {
     /// Returns `latest` in the numbers of the samples that are pulled.
     pub(super) fn numbered(&self, latest: &Latest) -> Latest {
         Latest {
-            key_sequence: latest.key_sequence.map(|it| it / u64::from(self.every)),
+            key_sequence: latest
+                .key_sequence
+                .map(|it| self.names.numbered(SampleClass::Key, it)),
             ..latest.clone()
         }
     }

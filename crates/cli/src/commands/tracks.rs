@@ -1,19 +1,19 @@
 //! `namecast tracks`: positions of people.
 
-use std::collections::BTreeMap;
+mod watch;
+
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use namecast::{Node, Options, Watched};
+use namecast::{Node, Options};
 use namecast_apps::Now;
 use namecast_apps::live::publisher::Publisher;
+use namecast_apps::live::watcher::Speed;
 use namecast_apps::tracks::{
-    self, Crowd, HINT, HINTS_PER_SECOND, Hint, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Person,
-    Sample, Stage, TRACKS, Ticks, TrackError, csv_header, walking,
+    self, Crowd, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Stage, TrackError, walking,
 };
-use namecast_command::report::{print, print_error, print_line, printable};
+use namecast_command::report::{print_error, print_line, printable};
 use namecast_command::{Stop, number, parse_address, parse_duration};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration, Timestamp};
@@ -21,9 +21,9 @@ use tokio::io::{AsyncReadExt, Stdin, stdin};
 use tokio::net::UdpSocket;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::PastTime;
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
-use crate::key_check::KeyCheck;
 
 /// Memory of each side for packets: watchers request them within seconds.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
@@ -31,8 +31,6 @@ const CACHE: ByteSize = ByteSize::mebibytes(16);
 const READ_SIZE: usize = 65_536;
 /// Most people of a publisher; how many a tick has room for depends on their fields.
 const LARGEST_CROWD: u64 = 3_500;
-/// People that are watched one by one; of more, everybody is received.
-const MAX_SINGLE: usize = 8;
 
 /// `namecast tracks`.
 #[derive(Debug, Args)]
@@ -56,8 +54,6 @@ pub enum TracksAction {
 /// Options of all sides.
 #[derive(Debug, Args)]
 pub struct TracksOptions {
-    /// Name of the tracks.
-    pub name: Name,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
@@ -80,6 +76,8 @@ Examples:
 A line is {"id": "ann", "x": 1.5, "y": -2, "z": 1.7}, in metres. It may have "at", the time of measurement in microseconds since 1970, "clock", the name of the
 clock of that time, and fields of your own. A person without a position for a second is left out."#)]
 pub struct PublishTracks {
+    /// Name of the tracks.
+    pub name: Name,
     /// Options of all sides.
     #[command(flatten)]
     pub options: TracksOptions,
@@ -104,8 +102,15 @@ Examples:
   namecast tracks watch /stage                     JSON, a line for each person and tick
   namecast tracks watch /stage --format csv        the same as CSV
   namecast tracks watch /stage --id ann --id bob   these alone are received
-  namecast tracks watch /stage --rate 30           every second tick of 60 a second")]
+  namecast tracks watch /stage --rate 30           every second tick of 60 a second
+  namecast tracks watch /stage /foyer              both, with ids such as /foyer/ann
+  namecast tracks watch /stage --from -60s --speed 8   from an archive: the last minute, in 8 seconds
+
+With --from, playback goes on live once it has caught up.")]
 pub struct WatchTracks {
+    /// Names of tracks. Of several, ids begin with the name, and times without a clock say whose they are.
+    #[arg(required = true)]
+    pub names: Vec<Name>,
     /// Options of all sides.
     #[command(flatten)]
     pub options: TracksOptions,
@@ -118,6 +123,13 @@ pub struct WatchTracks {
     /// A person to watch; without it, everybody. May be repeated: up to 8 people are received apart from the others.
     #[arg(long, value_name = "ID", value_parser = parse_id)]
     pub id: Vec<String>,
+    /// Begin in the past, which needs an archive: a time before now, as -60s; '2026-05-01 12:00' of this machine's time zone,
+    /// 2026-05-01T12:00:00Z, or seconds since 1970.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<PastTime>,
+    /// Speed at which the past is played: 0.25 to 8 times the normal one.
+    #[arg(long, value_name = "TIMES", requires = "from", value_parser = parse_speed)]
+    pub speed: Option<Speed>,
     /// Most people in a tick; ticks with more are refused.
     #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE)]
     pub max_people: usize,
@@ -131,6 +143,8 @@ pub struct WatchTracks {
 #[command(after_help = r#"
 A line is {"id": "ann", "since": 1767225600000000}: microseconds since 1970 by the publisher's clock."#)]
 pub struct ListTracks {
+    /// Name of the tracks.
+    pub name: Name,
     /// Options of all sides.
     #[command(flatten)]
     pub options: TracksOptions,
@@ -140,6 +154,11 @@ pub struct ListTracks {
     /// Whose key counts.
     #[command(flatten)]
     pub trusted: Trusted,
+}
+
+fn parse_speed(text: &str) -> Result<Speed, String> {
+    let speed = text.parse().ok().and_then(Speed::new);
+    speed.ok_or_else(|| "expected a number from 0.25 to 8".to_owned())
 }
 
 fn parse_id(id: &str) -> Result<String, TrackError> {
@@ -159,8 +178,8 @@ pub enum Format {
 pub(super) async fn run(arguments: TracksCommand) -> anyhow::Result<()> {
     match arguments.action {
         TracksAction::Publish(arguments) => publish(arguments).await,
-        TracksAction::Watch(arguments) => watch(arguments).await,
-        TracksAction::List(arguments) => list(arguments).await,
+        TracksAction::Watch(arguments) => watch::watch(arguments).await,
+        TracksAction::List(arguments) => watch::list(arguments).await,
     }
 }
 
@@ -179,7 +198,7 @@ async fn publish(arguments: PublishTracks) -> anyhow::Result<()> {
     let mut stop = Stop::new(options.duration)?;
     let mut source = Source::open(&arguments).await?;
     let node = connect(options).await?;
-    let (name, rate) = (&options.name, arguments.rate);
+    let (name, rate) = (&arguments.name, arguments.rate);
     let stream = tracks::stream(arguments.max_people, rate);
     let publication = node.publish(&name.to_string())?.stream(stream);
     let publication = publication.start().await?;
@@ -310,61 +329,6 @@ impl Cameras {
     }
 }
 
-async fn watch(arguments: WatchTracks) -> anyhow::Result<()> {
-    let options = &arguments.options;
-    let mut stop = Stop::new(options.duration)?;
-    let mut keys = KeyCheck::new(options.name.clone(), &arguments.trusted)?;
-    let node = connect(options).await?;
-    let watch = node.watch(&options.name.to_string())?.data();
-    let watch = match arguments.id.len() {
-        1..=MAX_SINGLE => arguments
-            .id
-            .iter()
-            .fold(watch, |it, id| it.member(TRACKS, id)),
-        _ => watch.stream(TRACKS),
-    };
-    let watch = match arguments.rate {
-        Some(most) => watch.at_most(most),
-        None => watch,
-    };
-    let mut watching = watch.trust(keys.trust()).start().await?;
-    if matches!(arguments.format, Format::Csv) {
-        print_line(csv_header())?;
-    }
-    let mut ticks: BTreeMap<Arc<str>, Ticks> = BTreeMap::new();
-    let mut problems = Problems::default();
-    loop {
-        let watched = tokio::select! {
-            watched = watching.next() => watched.context("the node has stopped")?,
-            () = stop.wait() => break,
-        };
-        let frame = match watched {
-            Watched::Signer(signer) => {
-                print_error(keys.on_signer(&signer));
-                continue;
-            }
-            Watched::Discontinuity { .. } => {
-                ticks.clear();
-                continue;
-            }
-            Watched::Frame(frame) => frame,
-            _ => continue,
-        };
-        if let Some(text) = keys.on_verified()? {
-            print_error(text);
-        }
-        let sample = Sample::decode(&frame.payload, arguments.max_people);
-        let of_stream = ticks.entry(frame.name).or_default();
-        let sample = sample.and_then(|it| of_stream.handle_tick(it.tick).map(|()| it));
-        match sample {
-            Ok(sample) => print(arguments.lines(sample.tick, &sample.people))?,
-            Err(error) => problems.print(node.wall(), &error.to_string()),
-        }
-    }
-    node.shutdown().await;
-    Ok(())
-}
-
 /// Prints one problem a second, as others may cause any number.
 #[derive(Default)]
 struct Problems {
@@ -378,49 +342,5 @@ impl Problems {
             self.printed_at = Some(now);
             print_error(printable(problem));
         }
-    }
-}
-
-async fn list(arguments: ListTracks) -> anyhow::Result<()> {
-    let options = &arguments.options;
-    let mut stop = Stop::new(options.duration)?;
-    let mut keys = KeyCheck::new(options.name.clone(), &arguments.trusted)?;
-    let node = connect(options).await?;
-    let watch = node.watch(&options.name.to_string())?.data();
-    let watch = watch.stream(HINT).at_most(HINTS_PER_SECOND);
-    let mut watching = watch.trust(keys.trust()).start().await?;
-    let frame = loop {
-        let watched = tokio::select! {
-            watched = watching.next() => watched.context("the node has stopped")?,
-            () = stop.wait() => anyhow::bail!("no answer for {}: is it published?", options.name),
-        };
-        match watched {
-            Watched::Signer(signer) => print_error(keys.on_signer(&signer)),
-            Watched::Frame(frame) => break frame,
-            _ => {}
-        }
-    };
-    if let Some(text) = keys.on_verified()? {
-        print_error(text);
-    }
-    let hint = Hint::decode(&frame.payload, arguments.max_people)?;
-    let lines = hint.people.iter().map(|(id, since)| {
-        let line = serde_json::json!({ "id": id, "since": since.as_micros() });
-        format!("{line}\n")
-    });
-    print(lines.collect::<String>())?;
-    node.shutdown().await;
-    Ok(())
-}
-
-impl WatchTracks {
-    fn lines(&self, tick: u64, people: &[Person]) -> String {
-        let is_wanted = |person: &&Person| self.id.is_empty() || self.id.contains(&person.id);
-        let lines = people.iter().filter(is_wanted);
-        let lines = lines.map(|person| match self.format {
-            Format::Json => person.to_json(tick) + "\n",
-            Format::Csv => person.to_csv(tick) + "\n",
-        });
-        lines.collect()
     }
 }

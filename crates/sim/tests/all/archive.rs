@@ -373,7 +373,7 @@ fn a_rung_that_begins_later_than_others_is_played_from_its_beginning() {
     world.kill_publisher(ms(12_000));
     let mut config = watch();
     config.start = ms(20_000);
-    config.watcher.from = Some(wall(ms(4_010)));
+    config.watcher.past.from = Some(wall(ms(4_010)));
     config.watcher.rung = RungChoice::Highest;
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(30_000));
@@ -451,7 +451,7 @@ fn the_past_is_there_when_the_publisher_is_gone() {
     let from = wall(ms(12_000));
     let mut config = watch();
     config.start = ms(40_000);
-    config.watcher.from = Some(from);
+    config.watcher.past.from = Some(from);
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(55_000));
     let shown = world.shown(watcher, Duration::ZERO);
@@ -546,7 +546,7 @@ fn the_beginning_that_is_kept_can_be_played() {
     world.live.run_until(ms(9_000));
     let mut config = watch();
     config.start = ms(10_000);
-    config.watcher.from = Some(world.store.borrow().oldest_key());
+    config.watcher.past.from = Some(world.store.borrow().oldest_key());
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(18_000));
     let shown = world.shown(watcher, ms(10_000));

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use namecast_apps::Now;
-use namecast_apps::live::watcher::{Frame, RungChoice, Seek, Trust, WatchId, Watched};
+use namecast_apps::live::watcher::{Frame, RungChoice, Seek, Speed, Trust, WatchId, Watched};
 use namecast_apps::live::{self, Stats, WatcherConfig};
 use namecast_apps::trust::ExchangeSecret;
 use namecast_net::Handle;
@@ -59,6 +59,21 @@ impl Watch {
         self
     }
 
+    /// Watches the member `member` of the family `family`, such as a person of tracks, instead of all of it. Its samples are published while somebody
+    /// watches it. [`Frame::name`](namecast_apps::live::watcher::Frame::name) is `family/8=member`.
+    #[must_use]
+    pub fn member(self, family: &str, member: &str) -> Self {
+        self.stream(&format!("{family}/8={member}"))
+    }
+
+    /// Takes at most this number of samples a second of data streams of which only the newest counts: of a stream with more, every k-th sample
+    /// is requested, and nothing else.
+    #[must_use]
+    pub const fn at_most(mut self, samples_per_second: u32) -> Self {
+        self.config.max_data_rate = Some(samples_per_second);
+        self
+    }
+
     /// Delays playback by `target` beyond the earliest moment at which a frame could be here: more of it repairs more losses.
     /// 100 ms unless said otherwise.
     #[must_use]
@@ -77,7 +92,14 @@ impl Watch {
     /// Begins with what was captured at this time, if an archive has it.
     #[must_use]
     pub const fn from(mut self, captured_at: Timestamp) -> Self {
-        self.config.from = Some(captured_at);
+        self.config.past.from = Some(captured_at);
+        self
+    }
+
+    /// Plays what is [from the past](Self::from) slower or faster.
+    #[must_use]
+    pub const fn speed(mut self, speed: Speed) -> Self {
+        self.config.past.speed = speed;
         self
     }
 

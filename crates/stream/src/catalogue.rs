@@ -39,6 +39,8 @@ pub const MAX_REORDER_DELAY: u64 = 10_000_000;
 pub const MAX_BITRATE: Bitrate = Bitrate::mbps(10_000);
 /// Largest width and height, in pixels.
 pub const MAX_PIXELS: u32 = 32_768;
+/// Octets that a sample of a member of a family is taken to have.
+const MEMBER_SIZE: u64 = 100;
 /// Sequences count from 2025-01-01 00:00 UTC, which keeps them short.
 pub const SEQUENCE_EPOCH: Timestamp = Timestamp::from_micros(1_735_689_600_000_000);
 
@@ -250,16 +252,24 @@ impl Catalogue {
         }
     }
 
-    /// Returns the catalogue with the streams of these names before the others: the first of a kind is what people watch.
+    /// Returns the catalogue with the streams of these names before the others: the first of a kind is what people watch. `tracks/8=ann` names a
+    /// member of the family `tracks`, which then is a stream of its own.
     #[must_use]
     pub fn preferring(mut self, names: &[String]) -> Self {
+        let members = names.iter().filter_map(|name| {
+            let (family, _) = name.split_once('/')?;
+            self.stream(family)?.member(name)
+        });
+        let members: Vec<_> = members.collect();
+        self.streams.extend(members);
         (self.streams).sort_by_key(|stream| !names.contains(&stream.name));
         self
     }
 
     /// Returns when the numbering of the stream named `name` began.
     pub fn start(&self, name: &str) -> Timestamp {
-        Timestamp::from_micros(self.starts.get(name).copied().unwrap_or(self.version))
+        let family = name.split('/').next().unwrap_or(name);
+        Timestamp::from_micros(self.starts.get(family).copied().unwrap_or(self.version))
     }
 
     /// Returns the stream named `name`.
@@ -298,6 +308,9 @@ impl Catalogue {
 impl StreamInfo {
     /// Name of the only rung of a stream that has no choice.
     pub const ONLY_RUNG: &'static str = "only";
+    /// Name of the only rung of a family: it has all members in one sample, and each member has a rung of its own beside it, which the catalogue does
+    /// not list. It is a keyword, as members may be called `all`.
+    pub const ALL_RUNG: &'static str = "32=all";
     /// Octets of a segment: with its wrapping it fits a datagram of 1200.
     pub const SEGMENT_SIZE: u32 = 1_000;
     /// Parity segments per hundred data segments.
@@ -348,6 +361,29 @@ impl StreamInfo {
             reading: Reading::Newest,
             ..Self::data(name, samples_per_second, octets)
         }
+    }
+
+    /// Describes a family: a stream of states, as [`newest`](Self::newest), of many members, which may be read one by one as well. Samples of members
+    /// have the numbers of the samples of all.
+    pub fn family(name: &str, samples_per_second: u32, octets: u32) -> Self {
+        let mut stream = Self::newest(name, samples_per_second, octets);
+        Self::ALL_RUNG.clone_into(&mut stream.rungs[0].name);
+        stream
+    }
+
+    /// Returns the stream of the member `name`, such as `tracks/8=ann`, of this family. `None` if it is no family.
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let (_, member) = name.split_once('/')?;
+        let mut rung = self.rung(Self::ALL_RUNG)?.clone();
+        member.clone_into(&mut rung.name);
+        // Its size shows in its first sample; until then it is a segment.
+        let bitrate = u64::from(rung.rate.num) * MEMBER_SIZE * 8 / u64::from(rung.rate.den.max(1));
+        rung.bitrate = Bitrate::bps(bitrate.max(1));
+        Some(Self {
+            name: name.to_owned(),
+            rungs: vec![rung],
+            ..self.clone()
+        })
     }
 
     /// Returns the rung named `name`.
@@ -446,6 +482,7 @@ pub fn is_title(title: &str) -> bool {
 
 /// Returns whether a rung may have this name: people type it, and it is printed as it is.
 pub(crate) fn is_rung_name(name: &str) -> bool {
+    let name = name.strip_prefix("32=").unwrap_or(name);
     let is_allowed = |octet: u8| octet.is_ascii_alphanumeric() || b"._-".contains(&octet);
     (1..=MAX_TEXT).contains(&name.len()) && name.bytes().all(is_allowed)
 }

@@ -167,9 +167,17 @@ impl StreamNames {
         name.version(version).segment(segment).finish()
     }
 
-    /// Returns the names in rung `rung` of stream `stream`.
+    /// Returns the names in rung `rung` of stream `stream`. A rung `32=…` is a keyword, and `8=…` is any text: a member of a family, whose stream may
+    /// have the member behind a slash in its name.
     pub fn rung(&self, stream: &str, rung: &str) -> RungNames {
-        RungNames::new(self.root.builder().generic(stream).generic(rung).finish())
+        let stream = stream.split('/').next().unwrap_or(stream);
+        let name = self.root.builder().generic(stream);
+        let name = match rung.split_once('=') {
+            Some(("32", word)) => name.keyword(word),
+            Some(("8", text)) => name.generic(text),
+            _ => name.generic(rung),
+        };
+        RungNames::new(name.finish())
     }
 }
 
@@ -178,13 +186,41 @@ impl StreamNames {
 pub struct RungNames {
     prefix: Name,
     components: usize,
+    /// Key samples from one that has a number here to the next.
+    every: u64,
 }
 
 impl RungNames {
     /// Names under `prefix`, which is `/<root>/<stream>/<rung>`.
     pub fn new(prefix: Name) -> Self {
         let components = prefix.len();
-        Self { prefix, components }
+        Self {
+            prefix,
+            components,
+            every: 1,
+        }
+    }
+
+    /// Returns names of every `count`-th key sample alone: sample n here is sample n · `count` of the rung.
+    pub(crate) fn every(self, count: u32) -> Self {
+        let every = u64::from(count.max(1));
+        Self { every, ..self }
+    }
+
+    /// Returns the number here of the last sample up to number `sequence` of the rung.
+    pub const fn numbered(&self, class: SampleClass, sequence: u64) -> u64 {
+        match class {
+            SampleClass::Key => sequence / self.every,
+            SampleClass::Delta => sequence,
+        }
+    }
+
+    /// Returns the number in the rung of what has the number `sequence` here.
+    pub const fn in_rung(&self, class: SampleClass, sequence: u64) -> u64 {
+        match class {
+            SampleClass::Key => sequence.saturating_mul(self.every),
+            SampleClass::Delta => sequence,
+        }
     }
 
     /// Returns the rung's own name.
@@ -207,7 +243,7 @@ impl RungNames {
         self.prefix
             .builder()
             .generic(id.class.word())
-            .sequence(id.sequence)
+            .sequence(self.in_rung(id.class, id.sequence))
             .generic(id.kind.word())
             .segment(id.index)
             .finish()
@@ -230,11 +266,19 @@ impl RungNames {
         }
         let mut rest = name.components().skip(self.components);
         let class = rest.next()?;
+        let mut classes = SampleClass::ALL.into_iter();
+        let class = classes.find(|known| Component::generic(known.word()) == class)?;
+        let sequence = number(rest.next()?, Component::SEQUENCE)?;
+        let every = match class {
+            SampleClass::Key => self.every,
+            SampleClass::Delta => 1,
+        };
+        if !sequence.is_multiple_of(every) {
+            return None;
+        }
         let id = SegmentId {
-            class: SampleClass::ALL
-                .into_iter()
-                .find(|known| Component::generic(known.word()) == class)?,
-            sequence: number(rest.next()?, Component::SEQUENCE)?,
+            class,
+            sequence: sequence / every,
             kind: kind(rest.next()?)?,
             index: number(rest.next()?, Component::SEGMENT)?,
         };
@@ -310,6 +354,17 @@ mod tests {
         assert_eq!(lead.to_string(), "/demo/video/3M/key/seq=0/data/seg=0");
     }
 
+    /// Keywords of a family and members who are called like them have different names.
+    #[test]
+    fn members_are_no_keywords() {
+        let names = StreamNames::new("/stage".parse().unwrap());
+        let rung = |rung: &str| names.rung("tracks/it", rung).prefix().to_string();
+        assert_eq!(rung("32=all"), "/stage/tracks/32=all");
+        assert_eq!(rung("8=all"), "/stage/tracks/all");
+        assert_eq!(rung("8=32=all"), "/stage/tracks/32%3Dall");
+        assert_eq!(rung("8=a/b"), "/stage/tracks/a%2Fb");
+    }
+
     #[test]
     fn every_segment_parses_back() {
         let mut random = Random::from_seed(5);
@@ -322,6 +377,20 @@ mod tests {
             };
             assert_eq!(rung().parse(&rung().segment(id)), Some(id));
         }
+    }
+
+    /// Of every third sample, number 7 is the rung's 21, and 22 is none. Deltas keep their numbers.
+    #[test]
+    fn every_third_sample_has_a_number_of_its_own() {
+        let thirds = rung().every(3);
+        let lead = SegmentId::lead(SampleClass::Key, 7);
+        let name = thirds.segment(lead);
+        assert_eq!(name.to_string(), "/demo/video/3M/key/seq=21/data/seg=0");
+        assert_eq!(thirds.parse(&name), Some(lead));
+        let other = rung().segment(SegmentId::lead(SampleClass::Key, 22));
+        assert_eq!(thirds.parse(&other), None);
+        let delta = SegmentId::lead(SampleClass::Delta, 22);
+        assert_eq!(thirds.parse(&rung().segment(delta)), Some(delta));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use core::str::FromStr;
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use namecast_apps::live::watcher::{Pin, RungChoice, Trust, WatcherConfig};
+use namecast_apps::live::watcher::{PastConfig, Pin, RungChoice, Trust, WatcherConfig};
 use namecast_apps::registration::RegistrationConfig;
 use namecast_apps::trust::{ExchangeSecret, SharedChains};
 use namecast_packet::signature::DigestSigner;
@@ -294,7 +294,10 @@ impl WatchConfig {
             trust,
             reader: room.map(|(_, secret)| secret).into_iter().collect(),
             seed,
-            asks_since: true,
+            past: PastConfig {
+                asks_since: true,
+                ..PastConfig::default()
+            },
             data: true,
             ..WatcherConfig::new(root)
         })

@@ -376,34 +376,99 @@ impl Publisher {
         stream: &StreamInfo,
         rung: &Rung,
     ) -> Result<(), SetupError> {
-        let first_sequence = rung.rate.first_sequence(since);
-        let config = RungConfig {
-            segmenter: SegmenterConfig {
-                segment_size: stream.segment_size as usize,
-                parity_percent: stream.parity_percent as usize,
-            },
-            first_sequence,
-            inter_frame: rung.inter_frame,
-            periods: [
-                rung.rate.period().saturating_mul(rung.key_interval),
-                rung.rate.period(),
-            ],
-        };
+        let config = rung_config(stream, rung, rung.rate.first_sequence(since));
         let id = self.producer.add_rung(&stream.name, &rung.name, config)?;
+        self.begin_rung(id, beat, (&stream.name, &rung.name), config.first_sequence);
+        let names = (stream.name.clone(), rung.name.clone());
+        self.rungs.insert(names, id);
+        Ok(())
+    }
+
+    /// Numbers the samples of a new rung of that stream and name.
+    fn begin_rung(
+        &mut self,
+        id: RungId,
+        beat: Option<u64>,
+        (stream, rung): (&str, &str),
+        first: u64,
+    ) {
         let numbering = Numbering {
-            first: first_sequence,
-            next: [first_sequence; 2],
+            first,
+            next: [first; 2],
             key: None,
             beat,
         };
         self.numbering.insert(id, numbering);
         if let Some(sealing) = &mut self.sealing {
             let names = StreamNames::new(self.producer.root().clone());
-            sealing.add_rung(id, names.rung(&stream.name, &rung.name).prefix());
+            sealing.add_rung(id, names.rung(stream, rung).prefix());
         }
-        let names = (stream.name.clone(), rung.name.clone());
-        self.rungs.insert(names, id);
-        Ok(())
+    }
+
+    /// Adds a member of the family `stream`, `8=…` or `32=…`, whose samples have numbers from `first` on. Publish them by
+    /// [`publish_number`](Self::publish_number), as those of the family, while the member [is requested](Self::is_asked).
+    ///
+    /// # Errors
+    /// If there is no such family, several publishers share it, or it has the member already or too many.
+    pub fn add_member(
+        &mut self,
+        stream: &str,
+        member: &str,
+        first: u64,
+    ) -> Result<RungId, SetupError> {
+        if self.numbering.values().any(|it| it.beat.is_some()) {
+            return Err(SetupError::ChangedAndShared);
+        }
+        let family = self.catalogue.stream(stream);
+        let rung = family.and_then(|family| Some((family, family.rung(StreamInfo::ALL_RUNG)?)));
+        let (family, rung) = rung.ok_or(PublishError::NoSuchRung)?;
+        let config = rung_config(family, rung, first);
+        let id = self.producer.add_member(stream, member, config)?;
+        self.begin_rung(id, None, (stream, member), first);
+        Ok(id)
+    }
+
+    /// Ends a member: its samples are forgotten. Does nothing if it has ended.
+    pub fn end_member(&mut self, member: RungId) {
+        self.producer.end_rung(member);
+        self.numbering.remove(&member);
+        if let Some(sealing) = &mut self.sealing {
+            sealing.end_rung(member);
+        }
+    }
+
+    /// Returns whether anybody requests sample `number` of a rung, or has requested one of its samples within two seconds.
+    pub fn is_asked(&self, now: Instant, rung: RungId, number: u64) -> bool {
+        self.producer.is_asked(now, rung, number)
+    }
+
+    /// Leaves out samples of a data stream or member up to `number`.
+    pub fn pass(&mut self, rung: RungId, number: u64) {
+        self.producer.pass(rung, number);
+    }
+
+    /// Publishes a sample of a data stream or member, captured now, as number `number`. Numbers that are left out are lost to readers.
+    ///
+    /// # Errors
+    /// If there is no such rung, the number was used, or the sample is too large.
+    pub fn publish_number(
+        &mut self,
+        now: Now,
+        rung: RungId,
+        number: u64,
+        payload: impl Into<Bytes>,
+    ) -> Result<(), FrameError> {
+        let numbering = self.numbering.get_mut(&rung);
+        let numbering = numbering.ok_or(FrameError::NoSuchRung)?;
+        let next = &mut numbering.next[SampleClass::Key.index()];
+        if number < *next {
+            let (got, next) = (number, *next);
+            return Err(PublishError::SequenceUsed { got, next }.into());
+        }
+        *next = number;
+        let position = number - numbering.first;
+        let frame = EncodedFrame::at(now.wall, position, true, payload);
+        self.publish_frame(now.monotonic, now.wall, rung, frame)
     }
 
     /// The rung `rung` of stream `stream`, for [`publish_frame`](Self::publish_frame).
@@ -604,6 +669,20 @@ impl Publisher {
     /// Memory that cached samples take.
     pub fn cache_size(&self) -> ByteSize {
         self.producer.cache_size()
+    }
+}
+
+/// Returns what a rung of `stream` starts from, whose first sample is number `first_sequence`.
+fn rung_config(stream: &StreamInfo, rung: &Rung, first_sequence: u64) -> RungConfig {
+    let period = rung.rate.period();
+    RungConfig {
+        segmenter: SegmenterConfig {
+            segment_size: stream.segment_size as usize,
+            parity_percent: stream.parity_percent as usize,
+        },
+        first_sequence,
+        inter_frame: rung.inter_frame,
+        periods: [period.saturating_mul(rung.key_interval), period],
     }
 }
 

@@ -7,6 +7,7 @@ use namecast_units::Timestamp;
 use serde_json::Map;
 
 use super::person::{Person, TrackError};
+use super::sample::{HEADER, MAX_SAMPLE, size_of};
 
 /// Somebody of whom nothing is heard for so long has left.
 const GONE_AFTER: Duration = Duration::from_secs(1);
@@ -16,6 +17,8 @@ const GONE_AFTER: Duration = Duration::from_secs(1);
 pub struct Crowd {
     people: BTreeMap<String, (Timestamp, Person)>,
     max_people: usize,
+    /// Octets that they take in a sample.
+    octets: usize,
 }
 
 impl Crowd {
@@ -24,13 +27,14 @@ impl Crowd {
         Self {
             people: BTreeMap::new(),
             max_people,
+            octets: 0,
         }
     }
 
     /// Records a position that arrived `now`.
     ///
     /// # Errors
-    /// If it is of one person too many; the others are kept.
+    /// If it is of one person too many, or a tick has no room for it; the others are kept.
     pub fn put(&mut self, now: Timestamp, person: Person) -> Result<(), TrackError> {
         let is_known = self.people.contains_key(&person.id);
         if !is_known && self.people.len() >= self.max_people {
@@ -39,6 +43,13 @@ impl Crowd {
                 return Err(TrackError::TooManyPeople(self.people.len()));
             }
         }
+        let before = self.people.get(&person.id);
+        let before = before.map_or(0, |(_, before)| size_of(before));
+        let octets = self.octets - before + size_of(&person);
+        if octets + HEADER > MAX_SAMPLE {
+            return Err(TrackError::TooManyOctets(octets + HEADER));
+        }
+        self.octets = octets;
         self.people.insert(person.id.clone(), (now, person));
         Ok(())
     }
@@ -46,6 +57,7 @@ impl Crowd {
     /// Forgets everybody.
     pub fn clear(&mut self) {
         self.people.clear();
+        self.octets = 0;
     }
 
     /// Returns everybody, by id, without those of whom nothing arrived for a second.
@@ -56,8 +68,10 @@ impl Crowd {
     }
 
     fn leave(&mut self, now: Timestamp) {
-        self.people
-            .retain(|_, (at, _)| now.since(*at) <= GONE_AFTER);
+        let is_gone = |_: &String, (at, _): &mut (Timestamp, Person)| now.since(*at) > GONE_AFTER;
+        for (_, (_, person)) in self.people.extract_if(.., is_gone) {
+            self.octets -= size_of(&person);
+        }
     }
 }
 

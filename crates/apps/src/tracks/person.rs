@@ -5,6 +5,8 @@ use core::fmt::Write;
 use namecast_units::Timestamp;
 use serde_json::{Map, Number, Value};
 
+use super::sample::MAX_SAMPLE;
+
 /// Longest id and longest name of a clock, in octets.
 pub const MAX_ID: usize = 64;
 /// Largest coordinate, in metres.
@@ -59,9 +61,20 @@ pub enum TrackError {
     /// There are too many people.
     #[error("id: {0} people are tracked: publish with a higher --max-people")]
     TooManyPeople(usize),
-    /// A tick takes more samples than [`MAX_PARTS`](super::MAX_PARTS).
-    #[error("{0} people do not fit the samples of a tick")]
-    TooManyParts(usize),
+    /// More people are announced than the reader takes.
+    #[error("more than {0} people are announced: watch with a higher --max-people")]
+    TooManyAnnounced(usize),
+    /// People take more octets than a sample has.
+    #[error("{0} octets of people: a tick has room for {MAX_SAMPLE}")]
+    TooManyOctets(usize),
+    /// The number of a tick does not follow the one before it.
+    #[error("tick {tick}: expected one of the 4096 ticks after {newest}")]
+    Tick {
+        /// Its number.
+        tick: u64,
+        /// The number before it.
+        newest: u64,
+    },
     /// A sample ends early, or has another form.
     #[error("sample, octet {at}: {problem}")]
     Sample {
@@ -143,7 +156,7 @@ impl Person {
 
     /// Checks all bounds.
     pub(super) fn validate(&self) -> Result<(), TrackError> {
-        is_text("id", &self.id)?;
+        check_id(&self.id)?;
         for (field, value) in [("x", self.x), ("y", self.y), ("z", self.z)] {
             check_metres(field, value)?;
         }
@@ -215,6 +228,14 @@ fn quote(line: &mut String, field: &str) {
     line.push('"');
     line.push_str(&field.replace('"', "\"\""));
     line.push('"');
+}
+
+/// Checks an id.
+///
+/// # Errors
+/// If it has not 1 to [`MAX_ID`] octets, or a control character.
+pub fn check_id(id: &str) -> Result<(), TrackError> {
+    is_text("id", id)
 }
 
 fn is_text(field: &'static str, text: &str) -> Result<(), TrackError> {

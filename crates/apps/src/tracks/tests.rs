@@ -26,33 +26,33 @@ fn a_sample_has_these_octets() {
     let mut ann = person("Ann");
     ann.clock = Some("cam".to_owned());
     ann.extra.insert("n".to_owned(), 1.into());
-    let samples = encode(7, &[ann.clone(), person("all")]).unwrap();
-    let octets = "01 0000000000000007 0000 0001 01 0363616d \
-                  03416e6e 00003a98 ffffffff 00004268 000640b5eece0000 01 0007 7b226e223a317d \
-                  03616c6c 00003a98 ffffffff 00004268 000640b5eece0000 00 0000";
+    let octets = "01 0000000000000007 0001 0363616d \
+                  03416e6e 00003a98 ffffffff 00004268 000640b5eece0000 0001 0007 7b226e223a317d \
+                  03616c6c 00003a98 ffffffff 00004268 000640b5eece0000 0000 0000";
     let octets = hex_decode(&octets.replace(' ', "")).unwrap();
-    assert_eq!(samples.concat(), octets);
-    let sample = Sample::decode(&octets).unwrap();
-    assert_eq!((sample.tick, sample.part, sample.parts), (7, 0, 1));
+    assert_eq!(encode(7, &[ann.clone(), person("all")]).unwrap(), octets);
+    let sample = Sample::decode(&octets, 2).unwrap();
+    assert_eq!(sample.tick, 7);
     assert_eq!(sample.people, [ann, person("all")]);
+    let refused = Sample::decode(&octets, 1).unwrap_err().to_string();
+    assert!(refused.starts_with("more than 1 people"), "{refused}");
 }
 
 /// Each prefix of a sample ends in the middle of something, but for those that end behind a person.
 #[test]
 fn a_sample_that_ends_early_is_refused() {
-    let sample = &encode(7, &[person("a"), person("b")]).unwrap()[0];
-    let read = (0..=sample.len()).filter(|end| Sample::decode(&sample[..*end]).is_ok());
-    // Header: 14 octets; a person with an id of one: 25.
-    assert_eq!(read.collect::<Vec<_>>(), [14, 39, 64]);
+    let sample = encode(7, &[person("a"), person("b")]).unwrap();
+    let read = (0..=sample.len()).filter(|end| Sample::decode(&sample[..*end], 2).is_ok());
+    // Header: 11 octets; a person with an id of one: 26.
+    assert_eq!(read.collect::<Vec<_>>(), [11, 37, 63]);
     let refused = |at: usize, octet: u8| {
         let mut wrong = sample.clone();
         wrong[at] = octet;
-        Sample::decode(&wrong).unwrap_err().to_string()
+        Sample::decode(&wrong, 2).unwrap_err().to_string()
     };
     assert!(refused(0, 2).contains("version 1"));
-    assert!(refused(10, 1).contains("part"));
-    assert!(refused(16, 0x7f).starts_with("x: 2.13"));
-    assert!(refused(36, 1).contains("no such clock"));
+    assert!(refused(13, 0x7f).starts_with("x: 2.13"));
+    assert!(refused(34, 1).contains("no such clock"));
 }
 
 fn any_person(random: &mut Random) -> Person {
@@ -78,48 +78,117 @@ fn any_person(random: &mut Random) -> Person {
     }
 }
 
-/// Of any crowd, whatever the number of samples, everybody arrives; with one sample lost, the tick is left out and the next arrives.
+/// Of any crowd that fits, with any clocks and fields, everybody arrives.
 #[test]
-fn nobody_is_lost_however_many_samples_a_tick_has() {
-    let mut several = 0;
+fn nobody_is_lost() {
+    let mut crowded = 0;
     for seed in 0..60 {
         let mut random = Random::from_seed(seed);
-        let count = random.below(2_000);
-        let people: Vec<_> = (0..count).map(|_| any_person(&mut random)).collect();
-        let samples = encode(seed, &people).unwrap();
-        several += usize::from(samples.len() > 1);
-        let mut ticks = Ticks::default();
-        let read = |sample: &Vec<u8>| Sample::decode(sample).unwrap();
-        let mut complete = samples
-            .iter()
-            .filter_map(|it| ticks.handle_sample(read(it)));
-        assert_eq!(complete.next(), Some((seed, people.clone())), "seed {seed}");
-        assert_eq!(complete.next(), None);
-        let lost = random.below(samples.len() as u64) as usize;
-        let kept = samples.iter().enumerate().filter(|(at, _)| *at != lost);
-        let next = encode(seed + 1, &people).unwrap();
-        let after = kept.map(|(_, sample)| sample).chain(&next);
-        let after: Vec<_> = after
-            .filter_map(|it| ticks.handle_sample(read(it)))
-            .collect();
-        assert_eq!(after, [(seed + 1, people)], "seed {seed}");
-        assert_eq!(
-            ticks.incomplete(),
-            u64::from(samples.len() > 1),
-            "seed {seed}"
-        );
+        let count = random.below(2_000) as usize;
+        let mut crowd = Crowd::new(4_000);
+        for number in 0..count {
+            let person = any_person(&mut random);
+            let id: String = person.id.chars().take(20).collect();
+            let id = format!("{number} {id}");
+            crowded += usize::from(crowd.put(NOW, Person { id, ..person }).is_err());
+        }
+        let people = crowd.people(NOW);
+        let sample = encode(seed, &people).unwrap();
+        assert!(sample.len() <= MAX_SAMPLE);
+        let read = Sample::decode(&sample, people.len()).unwrap();
+        assert_eq!((read.tick, read.people), (seed, people), "seed {seed}");
     }
-    assert!(several > 10, "{several}");
+    assert!(crowded > 100, "{crowded}");
 }
 
 #[test]
 fn a_thousand_people_are_one_sample_of_at_most_60_octets_each() {
-    let samples = encode(1, &walking(MAX_PEOPLE, NOW)).unwrap();
-    assert_eq!(samples.len(), 1);
-    assert!(samples[0].len() <= MAX_PEOPLE * PERSON_SIZE);
-    assert!(encode(1, &walking(100_000, NOW)).is_ok());
-    let many = encode(1, &walking(200_000, NOW)).unwrap_err().to_string();
-    assert_eq!(many, "200000 people do not fit the samples of a tick");
+    let sample = encode(1, &walking(MAX_PEOPLE, NOW)).unwrap();
+    assert!(sample.len() <= MAX_PEOPLE * PERSON_SIZE);
+    assert!(encode(1, &walking(3_500, NOW)).is_ok());
+    let many = encode(1, &walking(1_000_000, NOW)).unwrap_err().to_string();
+    assert!(
+        many.ends_with("octets of people: a tick has room for 320000"),
+        "{many}"
+    );
+    // A million people in a sample are refused at the bound of the reader, and at that of a sample.
+    let refused = Sample::decode(&vec![1; MAX_SAMPLE + 1], MAX_PEOPLE);
+    assert!(refused.unwrap_err().to_string().contains("320001 octets"));
+    let many = encode(1, &walking(2_000, NOW)).unwrap();
+    let refused = Sample::decode(&many, MAX_PEOPLE).unwrap_err().to_string();
+    assert_eq!(
+        refused,
+        "more than 1024 people are announced: watch with a higher --max-people"
+    );
+}
+
+/// A crowd has room for what a sample has room for, as people come, change and leave.
+#[test]
+fn a_crowd_fits_a_sample() {
+    let large = |id: usize| {
+        let mut person = person(&format!("{id:03}"));
+        person.extra.insert("n".to_owned(), "n".repeat(990).into());
+        person
+    };
+    let mut crowd = Crowd::new(1_000);
+    // Each takes 28 octets, and 998 of other fields.
+    let refused = (0..400).filter(|id| crowd.put(NOW, large(*id)).is_err());
+    assert_eq!(refused.count(), 400 - (MAX_SAMPLE - 11) / 1_026);
+    assert!(encode(1, &crowd.people(NOW)).is_ok());
+    assert!(crowd.put(NOW, large(0)).is_ok());
+    assert!(crowd.put(NOW, person("000")).is_ok());
+    assert!(crowd.put(NOW, large(399)).is_ok());
+    assert!(crowd.put(NOW, large(0)).is_err());
+    crowd.clear();
+    assert!(crowd.put(NOW, large(399)).is_ok());
+    let later = NOW + core::time::Duration::from_secs(2);
+    assert!(crowd.people(later).is_empty());
+    let refused = (0..400).filter(|id| crowd.put(later, large(*id)).is_err());
+    assert_eq!(refused.count(), 400 - (MAX_SAMPLE - 11) / 1_026);
+}
+
+/// "Ann" has come 256 µs after 1970.
+#[test]
+fn a_hint_has_these_octets() {
+    let hint = Hint {
+        tick: 7,
+        people: vec![("Ann".to_owned(), Timestamp::from_micros(256))],
+    };
+    let octets = "01 0000000000000007 03416e6e 0000000000000100".replace(' ', "");
+    let octets = hex_decode(&octets).unwrap();
+    assert_eq!(hint.encode().unwrap(), octets);
+    assert_eq!(Hint::decode(&octets, 1).unwrap(), hint);
+    let read = (0..=octets.len()).filter(|end| Hint::decode(&octets[..*end], 1).is_ok());
+    assert_eq!(read.collect::<Vec<_>>(), [9, 21]);
+    let refused = |octets: &[u8], most: usize| Hint::decode(octets, most).unwrap_err().to_string();
+    assert!(refused(&octets, 0).starts_with("more than 0 people"));
+    let without_id = [&octets[..9], &[0; 9]].concat();
+    assert_eq!(refused(&without_id, 1), "id: 0 octets: expected 1 to 64");
+    // As many as a sample has room for.
+    let many = [&octets[..9], &octets[9..].repeat(26_665)].concat();
+    assert!(refused(&many, MAX_PEOPLE).starts_with("more than 1024 people"));
+    let more = [&many[..], &octets[9..]].concat();
+    assert!(
+        refused(&more, MAX_PEOPLE).starts_with("320001 octets"),
+        "{}",
+        refused(&more, MAX_PEOPLE)
+    );
+}
+
+/// Ticks rise by at most 4096, until the publisher starts again.
+#[test]
+fn a_tick_from_the_future_is_refused() {
+    let mut ticks = Ticks::default();
+    assert!(ticks.handle_tick(100).is_ok());
+    assert!(ticks.handle_tick(4_196).is_ok());
+    for tick in [4_196, 1, 8_293, u64::MAX] {
+        let refused = ticks.handle_tick(tick).unwrap_err().to_string();
+        let expected = format!("tick {tick}: expected one of the 4096 ticks after 4196");
+        assert_eq!(refused, expected);
+    }
+    assert!(ticks.handle_tick(4_197).is_ok());
+    ticks.restart();
+    assert!(ticks.handle_tick(1).is_ok());
 }
 
 #[test]

@@ -1,12 +1,10 @@
 //! Samples of people, and lines and datagrams of their positions, of any octets.
 
-use namecast_apps::tracks::{
-    Crowd, Lines, MAX_PARTS, MAX_SAMPLE, OpenPTrack, Person, Sample, Ticks, encode,
-};
+use namecast_apps::tracks::{Crowd, Hint, Lines, MAX_SAMPLE, OpenPTrack, Person, Sample, encode};
 use namecast_units::Timestamp;
 
-/// Kinds of inputs of [`tracks`], by their first octet: a sample; lines; datagrams, between octets of zero.
-pub(crate) const KINDS: u8 = 3;
+/// Kinds of inputs of [`tracks`], by their first octet: a sample; lines; datagrams, between octets of zero; a hint.
+pub(crate) const KINDS: u8 = 4;
 
 const NOW: Timestamp = Timestamp::from_micros(1_760_000_000_000_000);
 /// Most people of a reader.
@@ -20,32 +18,36 @@ pub(crate) fn tracks(octets: &[u8]) -> bool {
     match kind % KINDS {
         0 => sample(rest),
         1 => lines(rest),
-        _ => datagrams(rest),
+        2 => datagrams(rest),
+        _ => hint(rest),
     }
 }
 
 /// A sample that is written again has the same people.
 fn sample(octets: &[u8]) -> bool {
-    let Ok(sample) = Sample::decode(octets) else {
+    let Ok(sample) = Sample::decode(octets, MAX_PEOPLE) else {
         return false;
     };
-    assert!(sample.part < sample.parts && sample.parts <= MAX_PARTS);
-    let people = sample.people.clone();
+    assert!(sample.people.len() <= MAX_PEOPLE);
     // Clocks that nobody uses, and spaces in JSON, are not written again.
-    let again = encode(sample.tick, &people).expect("it was read");
-    let mut ticks = Ticks::default();
-    ticks.handle_sample(sample.clone());
-    let mut complete = Vec::new();
-    for octets in &again {
-        let part = Sample::decode(octets).expect("it was written");
-        complete.extend(ticks.handle_sample(part));
-    }
-    let (tick, read) = complete.last().expect("all parts came");
-    assert_eq!((*tick, read.len()), (sample.tick, people.len()));
-    people
-        .iter()
-        .zip(read)
-        .for_each(|(one, other)| is_alike(one, other));
+    let again = encode(sample.tick, &sample.people).expect("it was read");
+    let read = Sample::decode(&again, MAX_PEOPLE).expect("it was written");
+    assert_eq!(
+        (read.tick, read.people.len()),
+        (sample.tick, sample.people.len())
+    );
+    let pairs = sample.people.iter().zip(&read.people);
+    pairs.for_each(|(one, other)| is_alike(one, other));
+    true
+}
+
+/// A hint is written as it was read.
+fn hint(octets: &[u8]) -> bool {
+    let Ok(hint) = Hint::decode(octets, MAX_PEOPLE) else {
+        return false;
+    };
+    assert!(hint.people.len() <= MAX_PEOPLE);
+    assert_eq!(hint.encode().expect("it was read"), octets);
     true
 }
 
@@ -89,12 +91,9 @@ fn is_consistent(person: &Person) {
         &Person::from_json(json.as_bytes(), NOW).expect("it was written"),
     );
     assert!(!person.to_csv(1).is_empty());
-    let samples = encode(1, core::slice::from_ref(person)).expect("it was read");
-    let [sample] = &samples[..] else {
-        panic!("{} samples of one person", samples.len());
-    };
+    let sample = encode(1, core::slice::from_ref(person)).expect("it was read");
     assert!(sample.len() <= MAX_SAMPLE);
-    let read = Sample::decode(sample).expect("it was written");
+    let read = Sample::decode(&sample, 1).expect("it was written");
     is_alike(person, &read.people[0]);
 }
 

@@ -1,15 +1,19 @@
 //! `namecast tracks`: positions of people.
 
+mod watch;
+
 use std::net::SocketAddr;
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
-use namecast::{Node, Options, Watched};
+use namecast::{Node, Options};
+use namecast_apps::Now;
+use namecast_apps::live::publisher::Publisher;
+use namecast_apps::live::watcher::Speed;
 use namecast_apps::tracks::{
-    self, Crowd, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Person, Sample, TRACKS, Ticks,
-    csv_header, walking,
+    self, Crowd, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Stage, TrackError, walking,
 };
-use namecast_command::report::{print, print_error, print_line, printable};
+use namecast_command::report::{print_error, print_line, printable};
 use namecast_command::{Stop, number, parse_address, parse_duration};
 use namecast_packet::Name;
 use namecast_units::{ByteSize, Duration, Timestamp};
@@ -17,15 +21,15 @@ use tokio::io::{AsyncReadExt, Stdin, stdin};
 use tokio::net::UdpSocket;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::PastTime;
 use crate::arguments::{Keys, Trusted};
 use crate::connect::Connect;
-use crate::key_check::KeyCheck;
 
 /// Memory of each side for packets: watchers request them within seconds.
 const CACHE: ByteSize = ByteSize::mebibytes(16);
 /// Octets read from standard input at once.
 const READ_SIZE: usize = 65_536;
-/// Most people that a tick has room for, whatever other fields each has.
+/// Most people of a publisher; how many a tick has room for depends on their fields.
 const LARGEST_CROWD: u64 = 3_500;
 
 /// `namecast tracks`.
@@ -36,20 +40,20 @@ pub struct TracksCommand {
     pub action: TracksAction,
 }
 
-/// The two sides of tracks.
+/// The sides of tracks.
 #[derive(Debug, Subcommand)]
 pub enum TracksAction {
     /// Publish positions: JSON lines from standard input, OpenPTrack's datagrams, or people who walk in circles.
     Publish(PublishTracks),
     /// Print the positions of everybody, tick by tick.
     Watch(WatchTracks),
+    /// Print who is here, and since when.
+    List(ListTracks),
 }
 
-/// Options of both sides.
+/// Options of all sides.
 #[derive(Debug, Args)]
 pub struct TracksOptions {
-    /// Name of the tracks.
-    pub name: Name,
     /// Stop after this time.
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub duration: Option<Duration>,
@@ -72,7 +76,9 @@ Examples:
 A line is {"id": "ann", "x": 1.5, "y": -2, "z": 1.7}, in metres. It may have "at", the time of measurement in microseconds since 1970, "clock", the name of the
 clock of that time, and fields of your own. A person without a position for a second is left out."#)]
 pub struct PublishTracks {
-    /// Options of both sides.
+    /// Name of the tracks.
+    pub name: Name,
+    /// Options of all sides.
     #[command(flatten)]
     pub options: TracksOptions,
     /// Ticks a second: each has the newest position of everybody.
@@ -95,20 +101,68 @@ pub struct PublishTracks {
 Examples:
   namecast tracks watch /stage                     JSON, a line for each person and tick
   namecast tracks watch /stage --format csv        the same as CSV
-  namecast tracks watch /stage --id ann --id bob   only these")]
+  namecast tracks watch /stage --id ann --id bob   these alone are received
+  namecast tracks watch /stage --rate 30           every second tick of 60 a second
+  namecast tracks watch /stage /foyer              both, with ids such as /foyer/ann
+  namecast tracks watch /stage --from -60s --speed 8   from an archive: the last minute, in 8 seconds
+
+With --from, playback goes on live once it has caught up.")]
 pub struct WatchTracks {
-    /// Options of both sides.
+    /// Names of tracks. Of several, ids begin with the name, and times without a clock say whose they are.
+    #[arg(required = true)]
+    pub names: Vec<Name>,
+    /// Options of all sides.
     #[command(flatten)]
     pub options: TracksOptions,
     /// Form of the lines.
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub format: Format,
-    /// A person to print; without it, everybody. May be repeated.
-    #[arg(long, value_name = "ID")]
+    /// Take at most this number of ticks a second, and request no others.
+    #[arg(long, value_name = "NUMBER", value_parser = number::<u32>(1..=1_000))]
+    pub rate: Option<u32>,
+    /// A person to watch; without it, everybody. May be repeated: up to 8 people are received apart from the others.
+    #[arg(long, value_name = "ID", value_parser = parse_id)]
     pub id: Vec<String>,
+    /// Begin in the past, which needs an archive: a time before now, as -60s; '2026-05-01 12:00' of this machine's time zone,
+    /// 2026-05-01T12:00:00Z, or seconds since 1970.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<PastTime>,
+    /// Speed at which the past is played: 0.25 to 8 times the normal one.
+    #[arg(long, value_name = "TIMES", requires = "from", value_parser = parse_speed)]
+    pub speed: Option<Speed>,
+    /// Most people in a tick; ticks with more are refused.
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE)]
+    pub max_people: usize,
     /// Whose key counts.
     #[command(flatten)]
     pub trusted: Trusted,
+}
+
+/// `namecast tracks list`.
+#[derive(Debug, Args)]
+#[command(after_help = r#"
+A line is {"id": "ann", "since": 1767225600000000}: microseconds since 1970 by the publisher's clock."#)]
+pub struct ListTracks {
+    /// Name of the tracks.
+    pub name: Name,
+    /// Options of all sides.
+    #[command(flatten)]
+    pub options: TracksOptions,
+    /// Most people; a list of more is refused.
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE)]
+    pub max_people: usize,
+    /// Whose key counts.
+    #[command(flatten)]
+    pub trusted: Trusted,
+}
+
+fn parse_speed(text: &str) -> Result<Speed, String> {
+    let speed = text.parse().ok().and_then(Speed::new);
+    speed.ok_or_else(|| "expected a number from 0.25 to 8".to_owned())
+}
+
+fn parse_id(id: &str) -> Result<String, TrackError> {
+    tracks::check_id(id).map(|()| id.to_owned())
 }
 
 /// Forms of lines.
@@ -124,7 +178,8 @@ pub enum Format {
 pub(super) async fn run(arguments: TracksCommand) -> anyhow::Result<()> {
     match arguments.action {
         TracksAction::Publish(arguments) => publish(arguments).await,
-        TracksAction::Watch(arguments) => watch(arguments).await,
+        TracksAction::Watch(arguments) => watch::watch(arguments).await,
+        TracksAction::List(arguments) => watch::list(arguments).await,
     }
 }
 
@@ -143,7 +198,7 @@ async fn publish(arguments: PublishTracks) -> anyhow::Result<()> {
     let mut stop = Stop::new(options.duration)?;
     let mut source = Source::open(&arguments).await?;
     let node = connect(options).await?;
-    let (name, rate) = (&options.name, arguments.rate);
+    let (name, rate) = (&arguments.name, arguments.rate);
     let stream = tracks::stream(arguments.max_people, rate);
     let publication = node.publish(&name.to_string())?.stream(stream);
     let publication = publication.start().await?;
@@ -153,14 +208,15 @@ async fn publish(arguments: PublishTracks) -> anyhow::Result<()> {
     let mut crowd = Crowd::new(arguments.max_people);
     let mut ticks = interval(Duration::from_secs(1) / rate);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut last = 0;
+    let begin = |publisher: &mut Publisher, now: Now| Stage::new(publisher, now.wall);
+    let stopped = "the node has stopped";
+    let begun = publication.handle().call(begin).await;
+    let mut stage = begun.context(stopped)??;
     loop {
         tokio::select! {
             read = source.read() => {
                 let length = read?;
-                for problem in source.record(length, node.wall(), &mut crowd) {
-                    print_error(printable(&problem));
-                }
+                source.record(length, node.wall(), &mut crowd);
                 if length == 0 {
                     break;
                 }
@@ -171,22 +227,18 @@ async fn publish(arguments: PublishTracks) -> anyhow::Result<()> {
                     Source::Generated(count) => walking(count, now),
                     _ => crowd.people(now),
                 };
-                last = tick_number(now, rate).max(last + 1);
-                for sample in tracks::encode(last, &people)? {
-                    publication.send(TRACKS, sample).await?;
-                }
+                let publish = move |publisher: &mut Publisher, now: Now| {
+                    let published = stage.publish(publisher, now, &people);
+                    published.map(|()| stage)
+                };
+                let published = publication.handle().call(publish).await;
+                stage = published.context(stopped)??;
             }
             () = stop.wait() => break,
         }
     }
     node.shutdown().await;
     Ok(())
-}
-
-/// Returns the number of the tick at `now`. It grows over restarts.
-fn tick_number(now: Timestamp, rate: u32) -> u64 {
-    let [second, micros] = [now.as_micros() / 1_000_000, now.as_micros() % 1_000_000];
-    second * u64::from(rate) + micros * u64::from(rate) / 1_000_000
 }
 
 /// Where positions come from.
@@ -196,12 +248,12 @@ enum Source {
     Generated(usize),
 }
 
-/// OpenPTrack's datagrams. Anybody may send some, so one problem a second is printed.
+/// OpenPTrack's datagrams.
 struct Cameras {
     socket: UdpSocket,
     reader: OpenPTrack,
     buffer: Vec<u8>,
-    printed_at: Option<Timestamp>,
+    problems: Problems,
 }
 
 impl Source {
@@ -215,7 +267,7 @@ impl Source {
                     socket,
                     reader: OpenPTrack::new(arguments.max_people),
                     buffer: vec![0; MAX_DATAGRAM],
-                    printed_at: None,
+                    problems: Problems::default(),
                 }))
             }
             (None, None) => Ok(Self::Lines(stdin(), Box::default(), vec![0; READ_SIZE])),
@@ -237,9 +289,8 @@ impl Source {
         }
     }
 
-    /// Records what was read, or the end of the input. Returns the problems.
-    fn record(&mut self, length: usize, now: Timestamp, crowd: &mut Crowd) -> Vec<String> {
-        let mut problems = Vec::new();
+    /// Records what was read, or the end of the input. Prints the problems.
+    fn record(&mut self, length: usize, now: Timestamp, crowd: &mut Crowd) {
         match self {
             Self::Lines(_, lines, buffer) => {
                 let read = match length {
@@ -251,19 +302,20 @@ impl Source {
                         Ok(person) => crowd.put(now, person).map_err(|error| error.to_string()),
                         Err(error) => Err(error.to_string()),
                     };
-                    problems.extend(put.err());
+                    if let Err(problem) = put {
+                        print_error(printable(&problem));
+                    }
                 }
             }
-            Self::OpenPTrack(cameras) => problems.extend(cameras.record(length, now, crowd)),
+            Self::OpenPTrack(cameras) => cameras.record(length, now, crowd),
             Self::Generated(_) => {}
         }
-        problems
     }
 }
 
 impl Cameras {
-    /// Records a datagram: the crowd is that of the newest frame, as old as it is. Returns a problem that is to be printed.
-    fn record(&mut self, length: usize, now: Timestamp, crowd: &mut Crowd) -> Option<String> {
+    /// Records a datagram: the crowd is that of the newest frame, as old as it is.
+    fn record(&mut self, length: usize, now: Timestamp, crowd: &mut Crowd) {
         let errors = self.reader.handle_datagram(now, &self.buffer[..length]);
         let mut problem = errors.first().map(ToString::to_string);
         crowd.clear();
@@ -271,61 +323,24 @@ impl Cameras {
             let put = crowd.put(self.reader.arrived(), person.clone());
             problem = problem.or(put.err().map(|error| error.to_string()));
         }
+        if let Some(problem) = problem {
+            self.problems.print(now, &problem);
+        }
+    }
+}
+
+/// Prints one problem a second, as others may cause any number.
+#[derive(Default)]
+struct Problems {
+    printed_at: Option<Timestamp>,
+}
+
+impl Problems {
+    fn print(&mut self, now: Timestamp, problem: &str) {
         let may_print = |at| now.since(at) >= Duration::from_secs(1);
-        let problem = problem.filter(|_| self.printed_at.is_none_or(may_print))?;
-        self.printed_at = Some(now);
-        Some(problem)
-    }
-}
-
-async fn watch(arguments: WatchTracks) -> anyhow::Result<()> {
-    let options = &arguments.options;
-    let mut stop = Stop::new(options.duration)?;
-    let mut keys = KeyCheck::new(options.name.clone(), &arguments.trusted)?;
-    let node = connect(options).await?;
-    let watch = node.watch(&options.name.to_string())?.data().stream(TRACKS);
-    let mut watching = watch.trust(keys.trust()).start().await?;
-    if matches!(arguments.format, Format::Csv) {
-        print_line(csv_header())?;
-    }
-    let mut ticks = Ticks::default();
-    loop {
-        let watched = tokio::select! {
-            watched = watching.next() => watched.context("the node has stopped")?,
-            () = stop.wait() => break,
-        };
-        let frame = match watched {
-            Watched::Signer(signer) => {
-                print_error(keys.on_signer(&signer));
-                continue;
-            }
-            Watched::Frame(frame) => frame,
-            _ => continue,
-        };
-        if let Some(text) = keys.on_verified()? {
-            print_error(text);
+        if self.printed_at.is_none_or(may_print) {
+            self.printed_at = Some(now);
+            print_error(printable(problem));
         }
-        match Sample::decode(&frame.payload) {
-            Ok(sample) => {
-                if let Some((tick, people)) = ticks.handle_sample(sample) {
-                    print(arguments.lines(tick, &people))?;
-                }
-            }
-            Err(error) => print_error(printable(&error.to_string())),
-        }
-    }
-    node.shutdown().await;
-    Ok(())
-}
-
-impl WatchTracks {
-    fn lines(&self, tick: u64, people: &[Person]) -> String {
-        let is_wanted = |person: &&Person| self.id.is_empty() || self.id.contains(&person.id);
-        let lines = people.iter().filter(is_wanted);
-        let lines = lines.map(|person| match self.format {
-            Format::Json => person.to_json(tick) + "\n",
-            Format::Csv => person.to_csv(tick) + "\n",
-        });
-        lines.collect()
     }
 }

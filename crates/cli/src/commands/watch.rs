@@ -169,7 +169,7 @@ fn watcher_config(arguments: &Watch) -> anyhow::Result<WatcherConfig> {
         config.target = target;
         config.adaptive_target = None;
     }
-    config.from = arguments.from.map(|from| from.resolve(clock.wall()));
+    config.past.from = arguments.from.map(|from| from.resolve(clock.wall()));
     let unless_told = arguments.output.as_ref().map_or("auto", |_| "highest");
     config.rung = RungChoice::from(arguments.rung.as_deref().unwrap_or(unless_told));
     config.control = arguments.controller.unwrap_or(config.control);

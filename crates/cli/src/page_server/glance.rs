@@ -188,7 +188,7 @@ impl Glances {
         let mut config = WatcherConfig::new(name.clone());
         config.trust = keys.trust();
         (config.rung, config.audio) = (RungChoice::Lowest, false);
-        config.from = moment.at;
+        config.past.from = moment.at;
         config.wall_at_zero = self.node.clock().wall_at_zero();
         // Whoever could foresee Nonces and challenges could have them answered beforehand.
         config.seed = u64::from_le_bytes(namecast_net::random());

@@ -373,7 +373,7 @@ fn a_rung_that_begins_later_than_others_is_played_from_its_beginning() {
     world.kill_publisher(ms(12_000));
     let mut config = watch();
     config.start = ms(20_000);
-    config.watcher.from = Some(wall(ms(4_010)));
+    config.watcher.past.from = Some(wall(ms(4_010)));
     config.watcher.rung = RungChoice::Highest;
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(30_000));
@@ -451,7 +451,7 @@ fn the_past_is_there_when_the_publisher_is_gone() {
     let from = wall(ms(12_000));
     let mut config = watch();
     config.start = ms(40_000);
-    config.watcher.from = Some(from);
+    config.watcher.past.from = Some(from);
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(55_000));
     let shown = world.shown(watcher, Duration::ZERO);
@@ -514,7 +514,7 @@ fn playback_passes_over_the_gap_of_a_restart() {
 fn a_time_of_which_nothing_is_kept_is_told() {
     let mut world = World::new(ms(10), vec![Media::video()]);
     let mut config = watch();
-    config.watcher.asks_since = true;
+    config.watcher.past.asks_since = true;
     let watcher = world.live.watch("C", config);
     let early = Timestamp::from_micros(wall(Duration::ZERO).as_micros() - 5_000_000);
     world.seek(ms(15_000), watcher, Seek::To(early));
@@ -546,7 +546,7 @@ fn the_beginning_that_is_kept_can_be_played() {
     world.live.run_until(ms(9_000));
     let mut config = watch();
     config.start = ms(10_000);
-    config.watcher.from = Some(world.store.borrow().oldest_key());
+    config.watcher.past.from = Some(world.store.borrow().oldest_key());
     let watcher = world.live.watch("C", config);
     world.live.run_until(ms(18_000));
     let shown = world.shown(watcher, ms(10_000));
@@ -561,7 +561,7 @@ fn a_watcher_waits_for_the_index_of_an_archive() {
     for taken_over_at in [Some(ms(17_500)), None] {
         let mut world = World::new(ms(10), vec![Media::video()]);
         let mut config = watch();
-        config.watcher.asks_since = true;
+        config.watcher.past.asks_since = true;
         let watcher = world.live.watch("C", config);
         let to = wall(ms(5_000)) + ms(17);
         world.seek(ms(15_000), watcher, Seek::To(to));

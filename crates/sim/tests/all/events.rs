@@ -8,7 +8,7 @@ use namecast_apps::live::publisher::{Publisher, PublisherConfig};
 use namecast_apps::live::watcher::{Watched, Watcher, WatcherConfig};
 use namecast_netem as netem;
 use namecast_sim::live::Signing;
-use namecast_sim::topology::{Topology, routes};
+use namecast_sim::topology::{NodeIndex, Topology, routes};
 use namecast_sim::{Application, ApplicationId, Network, NodeConfig, Now, Output};
 use namecast_stream::{ProducerConfig, Reading, StreamInfo};
 use namecast_units::{Instant, Timestamp};
@@ -30,6 +30,8 @@ pub(crate) struct Desk {
     sent: u64,
     publishes_others: bool,
     reading: Reading,
+    /// Samples a second that the catalogue tells of.
+    rate: u32,
 }
 
 impl Desk {
@@ -46,7 +48,7 @@ impl Desk {
                     StreamInfo::data(OTHERS[0], 2, 200),
                     StreamInfo {
                         reading: self.reading,
-                        ..StreamInfo::data(STREAM, 100, 200)
+                        ..StreamInfo::data(STREAM, self.rate, 200)
                     },
                     StreamInfo::data(OTHERS[1], 2, 200),
                 ],
@@ -110,6 +112,7 @@ pub(crate) struct Reader {
     others: Vec<(String, u64)>,
     gaps: u32,
     interests: u64,
+    max_data_rate: Option<u32>,
 }
 
 impl Reader {
@@ -160,6 +163,7 @@ impl Application for Device {
                 audio: false,
                 data: true,
                 streams: self.reader.streams.clone(),
+                max_data_rate: self.reader.max_data_rate,
                 trust: Signing::Hmac.trust(),
                 // Equal seeds give equal Nonces, which nodes take for a loop.
                 seed: self.reader.joins_at.since(Instant::ZERO).as_millis() as u64,
@@ -189,6 +193,7 @@ pub(crate) struct Stage {
     pub(crate) network: Network,
     devices: Vec<ApplicationId>,
     desk: ApplicationId,
+    router: NodeIndex,
 }
 
 /// Delay of the devices' links.
@@ -229,6 +234,7 @@ pub(crate) fn stage(
             others: Vec::new(),
             gaps: 0,
             interests: 0,
+            max_data_rate: None,
         };
         let device = Device {
             reader,
@@ -241,10 +247,17 @@ pub(crate) fn stage(
         network,
         devices,
         desk,
+        router,
     }
 }
 
 impl Stage {
+    /// Interests that came to the router.
+    fn interests(&self) -> u64 {
+        let faces = self.network.forwarder(self.router).faces();
+        faces.map(|face| face.counters.incoming.interests).sum()
+    }
+
     pub(crate) fn readers(&self) -> impl Iterator<Item = &Reader> {
         let devices = self.devices.iter();
         devices.map(|id| &self.network.application::<Device>(*id).unwrap().reader)
@@ -277,6 +290,7 @@ pub(crate) fn desk(every: Duration, size: usize, count: u64) -> Desk {
         sent: 0,
         publishes_others: false,
         reading: Reading::Events,
+        rate: 100,
     }
 }
 
@@ -373,6 +387,94 @@ fn the_newest_waits_for_none_before_it() {
         }));
     }
     assert!(delays.len() >= 2_388, "{}", delays.len());
+    delays.sort_unstable();
+    let p99 = delays[delays.len() * 99 / 100];
+    assert!(p99 <= ms(75), "{p99:?}");
+}
+
+/// Interests at the router, of ten seconds of `rate` positions a second to two readers that take `most` of them, and the numbers that the first
+/// reader had of these. Sixteen seconds before: of its first 200 samples a reader requests leads twice, until none was lost.
+fn interests_of(rate: u32, most: Option<u32>) -> (u64, Vec<u64>) {
+    let every = Duration::from_secs(1) / rate;
+    let desk = Desk {
+        reading: Reading::Newest,
+        rate,
+        ..desk(every, 600, u64::from(rate) * 28)
+    };
+    let mut stage = stage(5, 2, (0.0, ms(20)), desk);
+    for id in stage.devices.clone() {
+        stage
+            .network
+            .with_application(id, |device: &mut Device, _| {
+                device.reader.max_data_rate = most;
+            });
+    }
+    stage.network.run_until(Instant::ZERO + FIRST + ms(16_000));
+    let before = stage.interests();
+    let had = stage.readers().next().unwrap().heard.len();
+    stage.network.run_until(Instant::ZERO + FIRST + ms(26_000));
+    let numbers = stage.readers().next().unwrap().heard[had..].iter();
+    let numbers = numbers.map(|(number, _)| *number).collect();
+    (stage.interests() - before, numbers)
+}
+
+/// A reader of every k-th number has each of these, and requests nothing else: of 60, 30 and 120 a second it sends half the Interests for half the
+/// samples, and a quarter for a quarter, with 10 % for metadata. A cap that does not divide the rate leaves the next lower part.
+#[test]
+fn a_reader_of_every_second_number_sends_half_the_interests() {
+    for (rate, most, every) in [
+        (60, 30, 2),
+        (60, 15, 4),
+        (60, 45, 2),
+        (30, 15, 2),
+        (120, 60, 2),
+        (60, 60, 1),
+    ] {
+        let (all, _) = interests_of(rate, None);
+        let (some, numbers) = interests_of(rate, Some(most));
+        let share = some as f64 / all as f64;
+        let part = 1.0 / every as f64;
+        assert!(
+            (part * 0.9..=part * 1.1).contains(&share),
+            "{rate} {most}: {some} of {all}"
+        );
+        let steps = numbers.windows(2).map(|pair| pair[1] - pair[0]);
+        assert!(steps.clone().all(|step| step == every), "{rate} {most}");
+        let expected = 10 * u64::from(rate) / every;
+        assert!(
+            (expected - 1..=expected + 1).contains(&(numbers.len() as u64)),
+            "{rate} {most}: {}",
+            numbers.len()
+        );
+    }
+}
+
+/// The delays of every second of 60 positions a second are those of all: 2 % loss each way, 50 ms, and at most one in two hundred is left out.
+#[test]
+fn every_second_of_the_newest_waits_for_none_before_it() {
+    let every = Duration::from_micros(16_667);
+    let desk = Desk {
+        reading: Reading::Newest,
+        rate: 60,
+        ..desk(every, 600, 600)
+    };
+    let mut stage = stage(5, 4, (0.02, ms(50)), desk);
+    for id in stage.devices.clone() {
+        stage
+            .network
+            .with_application(id, |device: &mut Device, _| {
+                device.reader.max_data_rate = Some(30);
+            });
+    }
+    stage.network.run_until(Instant::ZERO + ms(18_000));
+    let mut delays = Vec::new();
+    for reader in stage.readers() {
+        delays.extend(reader.heard.iter().map(|&(number, at)| {
+            let number = u32::try_from(number).unwrap();
+            at.since(Instant::ZERO + FIRST + every * number)
+        }));
+    }
+    assert!((1_194..=1_200).contains(&delays.len()), "{}", delays.len());
     delays.sort_unstable();
     let p99 = delays[delays.len() * 99 / 100];
     assert!(p99 <= ms(75), "{p99:?}");

@@ -27,3 +27,4 @@ mod stream_synchroniser;
 mod stream_trouble;
 mod topologies;
 mod traces;
+mod tracks;

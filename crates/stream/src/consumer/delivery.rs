@@ -33,9 +33,11 @@ impl Consumer {
                     let sample = self.retrieval.remove(key, &mut self.schedule);
                     let timeline = self.schedule.timeline();
                     let sample = sample.and_then(|it| self.playback.deliver(now, timeline, it));
-                    let Some((sample, lost)) = sample else {
+                    let Some((mut sample, lost)) = sample else {
                         return;
                     };
+                    let names = &self.retrieval.source().names;
+                    sample.sequence = names.in_rung(key.0, sample.sequence);
                     self.counters.lost += lost;
                     self.counters.delivered += 1;
                     self.retrieval.outbox().push(Output::Sample(sample));

@@ -45,6 +45,7 @@ pub(super) fn source() -> Source {
         inter_frame: None,
         reorder_delay: Duration::ZERO,
         is_newest: false,
+        every: 1,
     }
 }
 

@@ -112,6 +112,7 @@ impl Consumer {
     /// Starts without a request yet.
     fn begin(&mut self, now: Instant, latest: &Latest, at: StartAt) -> Option<u64> {
         let source = self.retrieval.source();
+        let latest = &source.numbered(latest);
         let start = self.schedule.start(now, source, latest, at)?;
         self.retrieval.clear();
         self.playback.start(now, start.plays_from);
@@ -241,6 +242,7 @@ impl Consumer {
     /// Compares what the publisher says of its newest samples, and moves on to what is new. `starved`: nothing comes.
     pub fn line_up(&mut self, now: Instant, latest: &Latest, starved: bool) -> LineUp {
         let first_key = self.playback.order().first_key();
+        let latest = &self.source().numbered(latest);
         let (line_up, news) = self.schedule.line_up(now, latest, first_key, starved);
         self.retrieval.on_news(now, news, &self.schedule);
         line_up

@@ -53,6 +53,8 @@ pub(super) struct Playback {
     order: Order,
     is_standalone: bool,
     is_newest: bool,
+    /// Positions from one sample to the next.
+    every: u64,
     period: Duration,
     /// How long after its time a sample is still waited for.
     tolerance: Duration,
@@ -81,6 +83,7 @@ impl Playback {
             order: Order::new(is_standalone, 0),
             is_standalone,
             is_newest: source.is_newest,
+            every: u64::from(source.every),
             period: source.rate.period(),
             tolerance: config.tolerance(is_standalone),
             max_jump: config.max_jump,
@@ -195,6 +198,7 @@ impl Playback {
             .order
             .last()
             .map_or(0, |last| header.position.saturating_sub(last.position));
+        let step = step / self.every;
         let lost = if step <= self.max_jump {
             step.saturating_sub(1)
         } else {

@@ -10,7 +10,7 @@ use namecast_units::{Bitrate, ByteSize, Instant, Timestamp};
 use crate::catalogue::{Reading, Rung, SampleRate, StreamInfo, StreamKind};
 use crate::inter_frame::InterFrameFec;
 use crate::metadata::Latest;
-use crate::names::{RungNames, StreamNames};
+use crate::names::{RungNames, SampleClass, StreamNames};
 use crate::path::{Feedback, Received, Request};
 use crate::sample::SampleHeader;
 
@@ -42,6 +42,8 @@ pub struct Source {
     pub reorder_delay: Duration,
     /// A sample that is not complete holds up none after it.
     pub is_newest: bool,
+    /// Samples of the rung from one that is pulled to the next; all figures above are those of the samples that are pulled.
+    pub every: u32,
 }
 
 /// How much larger than the average sample key samples are taken to be before one was seen.
@@ -61,6 +63,42 @@ impl Source {
             inter_frame: rung.inter_frame,
             reorder_delay: rung.reorder_delay(),
             is_newest: stream.reading == Reading::Newest && rung.key_interval <= 1,
+            every: 1,
+        }
+    }
+
+    /// Leaves out samples of which only the newest counts, so that at most `samples` a second are pulled: every k-th number is. Others are pulled
+    /// as they are.
+    #[must_use]
+    pub fn at_most(self, samples: u32) -> Self {
+        let SampleRate { num, den } = self.rate;
+        let most = u64::from(samples.max(1)) * u64::from(den.max(1));
+        let every = u64::from(num).div_ceil(most);
+        let every = u32::try_from(every).unwrap_or(u32::MAX);
+        if !self.is_newest || every <= 1 {
+            return self;
+        }
+        Self {
+            names: self.names.every(every),
+            rate: SampleRate::new(num, den.saturating_mul(every)),
+            bitrate: Bitrate::bps((self.bitrate.as_bps() / u64::from(every)).max(1)),
+            every,
+            ..self
+        }
+    }
+
+    /// Returns the time between samples of the rung, those included that are not pulled.
+    pub(super) fn rung_period(&self) -> Duration {
+        self.rate.period() / self.every
+    }
+
+    /// Returns `latest` in the numbers of the samples that are pulled.
+    pub(super) fn numbered(&self, latest: &Latest) -> Latest {
+        Latest {
+            key_sequence: latest
+                .key_sequence
+                .map(|it| self.names.numbered(SampleClass::Key, it)),
+            ..latest.clone()
         }
     }
 

@@ -42,6 +42,9 @@ pub struct ProducerConfig {
     pub headers: usize,
     /// When the name was taken over from another producer, which metadata says; `None` if it was not.
     pub taken_over_at: Option<Timestamp>,
+    /// Most members of families.
+    #[default(4_096)]
+    pub max_members: usize,
     /// Most packets of catalogue and certificates.
     #[default(256)]
     pub max_objects: usize,
@@ -85,6 +88,9 @@ pub enum PublishError {
     /// The producer has as many rungs as metadata can list.
     #[error("more than {MAX_LATEST} rungs")]
     TooManyRungs,
+    /// There are as many members of families as the configuration allows.
+    #[error("{0} members of families: no room for another")]
+    TooManyMembers(usize),
     /// A rung with this name is already there, or its name is reserved or has characters that it must not have.
     #[error(
         "rung {0} is already there, or its name is reserved, or not 1 to 64 of A-Z, a-z, 0-9, '.', '_', '-'"

@@ -14,7 +14,9 @@ impl Producer {
     /// Returns what the rungs of `stream` had at `time`; none where the cache does not reach back so far.
     pub(super) fn index(&self, stream: &Name, time: Timestamp) -> TimeIndex {
         let rungs = || {
-            let is_in = |rung: &&RungState| rung.segmenter.names().prefix().parent() == *stream;
+            let is_in = |rung: &&RungState| {
+                !rung.is_member && rung.segmenter.names().prefix().parent() == *stream
+            };
             self.rungs.values().filter(is_in)
         };
         TimeIndex {

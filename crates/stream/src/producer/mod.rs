@@ -27,7 +27,7 @@ use namecast_units::{ByteSize, Duration, Instant, Timestamp};
 
 use crate::catalogue::{Catalogue, is_rung_name};
 use crate::metadata::{MAX_LATEST, Metadata, NewestSample};
-use crate::names::{INDEX, SampleClass, SegmentId, SegmentKind, StreamNames};
+use crate::names::{INDEX, RungNames, SampleClass, SegmentId, SegmentKind, StreamNames};
 use crate::sample::Asked;
 use crate::segmenter::{Sample, Segments, Stamp};
 
@@ -43,6 +43,8 @@ const CATALOGUE_SEGMENT: usize = 1_000;
 /// Most octets of Content in metadata; a catalogue that does not fit is left out, then the last rungs.
 const MAX_METADATA_CONTENT: usize = 8_000;
 
+/// A rung that was requested within this time is requested still.
+const ASKED_FOR: Duration = Duration::from_secs(2);
 /// In which at most [`ProducerConfig::max_challenges`] are answered.
 const CHALLENGE_PERIOD: Duration = Duration::from_secs(1);
 
@@ -87,6 +89,8 @@ pub struct Producer {
     signer: Box<dyn Signer + Send>,
     config: ProducerConfig,
     rungs: BTreeMap<RungId, RungState>,
+    /// Rungs that are members of families.
+    members: usize,
     /// Of the next rung that is added: ids of rungs that ended do not come again.
     next_rung: usize,
     by_name: BTreeMap<Name, RungId>,
@@ -119,6 +123,7 @@ impl Producer {
             names: StreamNames::new(root),
             signer,
             rungs: BTreeMap::new(),
+            members: 0,
             next_rung: 0,
             by_name: BTreeMap::new(),
             pending: PendingTable::new(config.max_pending, config.max_pending_per_segment),
@@ -149,21 +154,72 @@ impl Producer {
         if !is_rung_name(rung) || reserved || self.by_name.contains_key(names.prefix()) {
             return Err(PublishError::RungName(names.prefix().clone()));
         }
-        if self.rungs.len() == MAX_LATEST {
+        if self.rungs.len() - self.members == MAX_LATEST {
             return Err(PublishError::TooManyRungs);
         }
+        Ok(self.insert(names, &config, false))
+    }
+
+    /// Adds the member `member`, `8=…` or `32=…`, of the family `stream`: a rung that metadata does not list, as its numbers are those of the family.
+    ///
+    /// # Errors
+    /// If it is there already, or there are too many.
+    pub fn add_member(
+        &mut self,
+        stream: &str,
+        member: &str,
+        config: RungConfig,
+    ) -> Result<RungId, PublishError> {
+        let names = self.names.rung(stream, member);
+        if self.by_name.contains_key(names.prefix()) {
+            return Err(PublishError::RungName(names.prefix().clone()));
+        }
+        if self.members >= self.config.max_members {
+            return Err(PublishError::TooManyMembers(self.members));
+        }
+        self.members += 1;
+        Ok(self.insert(names, &config, true))
+    }
+
+    fn insert(&mut self, names: RungNames, config: &RungConfig, is_member: bool) -> RungId {
         let id = RungId(self.next_rung);
         self.next_rung += 1;
         self.by_name.insert(names.prefix().clone(), id);
-        let state = RungState::new(names, &config, &self.config);
+        let mut state = RungState::new(names, config, &self.config);
+        state.is_member = is_member;
         self.rungs.insert(id, state);
-        Ok(id)
+        id
+    }
+
+    /// Returns whether anybody requests key sample `sequence` of a rung, or has requested one of its samples within two seconds.
+    pub fn is_asked(&self, now: Instant, rung: RungId, sequence: u64) -> bool {
+        let Some(state) = self.rungs.get(&rung) else {
+            return false;
+        };
+        let is_recent = |at| now.since(at) < ASKED_FOR;
+        let first = |sequence| (rung, SegmentId::lead(SampleClass::Key, sequence));
+        let number = first(sequence)..first(sequence.saturating_add(1));
+        state.asked_at.is_some_and(is_recent) || self.pending.has_any(number)
+    }
+
+    /// Leaves out key samples up to `sequence`: Interests for them are dropped.
+    pub fn pass(&mut self, rung: RungId, sequence: u64) {
+        let Some(state) = self.rungs.get_mut(&rung) else {
+            return;
+        };
+        let next = &mut state.next[SampleClass::Key.index()];
+        *next = sequence.saturating_add(1).max(*next);
+        let first = |sequence| (rung, SegmentId::lead(SampleClass::Key, sequence));
+        let skipped = self.pending.remove(first(0)..first(*next));
+        self.counters.drop(DropReason::Skipped, skipped);
     }
 
     /// Ends a rung: its samples are forgotten, and Interests for them dropped. Does nothing if it has ended.
     pub fn end_rung(&mut self, id: RungId) {
-        self.rungs.remove(&id);
-        self.by_name.retain(|_, rung| *rung != id);
+        if let Some(state) = self.rungs.remove(&id) {
+            self.by_name.remove(state.segmenter.names().prefix());
+            self.members -= usize::from(state.is_member);
+        }
         let first = |id| (id, SegmentId::lead(SampleClass::Key, 0));
         let dropped = self.pending.remove(first(id)..first(RungId(id.0 + 1)));
         self.counters.drop(DropReason::UnknownName, dropped);
@@ -362,7 +418,12 @@ impl Producer {
         self.handle_timeout(now);
         self.counters.interests += 1;
         let verdict = match self.find_segment(interest.name()) {
-            Some(key) => self.segment_verdict(key),
+            Some(key) => {
+                if let Some(state) = self.rungs.get_mut(&key.0) {
+                    state.asked_at = Some(now);
+                }
+                self.segment_verdict(key)
+            }
             None => self.other_verdict(now, wall, interest),
         };
         match verdict {
@@ -571,7 +632,11 @@ fn metadata(
     Metadata {
         catalogue_name: catalogue_name.clone(),
         catalogue: None,
-        latest: rungs.values().map(|rung| rung.latest(wall)).collect(),
+        latest: rungs
+            .values()
+            .filter(|rung| !rung.is_member)
+            .map(|rung| rung.latest(wall))
+            .collect(),
         nonce: interest.nonce(),
         taken_over_at: None,
         roster_version: None,

@@ -153,6 +153,11 @@ impl<K: Ord + Copy> PendingTable<K> {
         self.waiters.get(key)?.first()
     }
 
+    /// Returns whether an Interest for a key in `range` is held.
+    pub fn has_any(&self, range: impl RangeBounds<K>) -> bool {
+        self.waiters.range(range).next().is_some()
+    }
+
     /// Removes all Interests for `key`, in the order they came.
     pub fn take(&mut self, key: &K) -> Vec<Waiter> {
         let waiters = self.waiters.remove(key).unwrap_or_default();

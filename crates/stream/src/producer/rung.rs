@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use namecast_units::Timestamp;
+use namecast_units::{Instant, Timestamp};
 
 use super::answers::FreshAnswer;
 use super::{ProducerConfig, RungConfig, SegmentCache};
@@ -26,6 +26,10 @@ pub(super) struct RungState {
     /// The delta sample that follows it.
     pub(super) next_delta: Option<u64>,
     pub(super) answer: FreshAnswer,
+    /// When a sample of it was requested last.
+    pub(super) asked_at: Option<Instant>,
+    /// It is a member of a family: its numbers are those of another rung.
+    pub(super) is_member: bool,
     periods: [Duration; 2],
 }
 
@@ -40,6 +44,8 @@ impl RungState {
             key_position: None,
             next_delta: None,
             answer: FreshAnswer::default(),
+            asked_at: None,
+            is_member: false,
             periods: config.periods,
         }
     }

@@ -107,6 +107,7 @@ impl Scene {
             inter_frame: Some(INTER_FRAME),
             reorder_delay: Duration::ZERO,
             is_newest: false,
+            every: 1,
         };
         // Small tables, so that a short script fills them.
         let config = Config {

@@ -1,4 +1,4 @@
-//! Plays from the past at normal speed: samples exist, so they are asked for completely and in time, a bounded while ahead.
+//! Plays from the past at normal speed, slower or faster: samples exist, so they are asked for completely and in time, a bounded while ahead.
 //!
 //! ```text
 //!  index t=… ──▶ key sample ≤ t ──▶ all up to the sample at t ──▶ its time is now ──▶ the others follow in their rhythm
@@ -7,6 +7,7 @@
 //! The first sample shown is the last one presented at or before the time; those presented before it are only decoded. A sample
 //! that is late makes the clock wait; one that cannot be had is passed over at the next key sample.
 
+mod speed;
 mod track;
 
 use std::collections::VecDeque;
@@ -23,6 +24,8 @@ use namecast_units::{Instant, Timestamp};
 
 use super::watcher::{Label, Unkept};
 use crate::samples::{self, Taken};
+use speed::Anchor;
+pub use speed::Speed;
 use track::{Track, Whole};
 
 /// Samples pulled ahead of the one that is played.
@@ -107,9 +110,6 @@ struct Part {
     last: Option<(Timestamp, Instant)>,
 }
 
-/// Publication time and the moment at which samples published then are shown.
-type Anchor = (Timestamp, Instant);
-
 /// Plays from the past.
 #[derive(Debug)]
 pub(super) struct Player {
@@ -119,6 +119,7 @@ pub(super) struct Player {
     was_kept: bool,
     parts: Vec<Part>,
     anchor: Option<Anchor>,
+    speed: Speed,
     /// The presentation time of the first sample to show.
     shows_from: Timestamp,
     /// Where archived samples are found.
@@ -131,7 +132,7 @@ impl Player {
     /// Plays `wanted` from `from` on; the first stream is the one that others follow. `kept_since`: as far as it is known.
     pub(super) fn new(
         now: Instant,
-        from: Timestamp,
+        (from, speed): (Timestamp, Speed),
         kept_since: Option<Timestamp>,
         wanted: Vec<Wanted>,
     ) -> Self {
@@ -153,6 +154,7 @@ impl Player {
             was_kept: kept_since.is_some_and(|since| since <= from),
             parts: parts.collect(),
             anchor: None,
+            speed,
             shows_from: from,
             delegation: None,
             outputs: VecDeque::new(),
@@ -193,11 +195,7 @@ impl Player {
 
     /// Publisher's clock at publication of what is shown now.
     pub(super) fn playing(&self, now: Instant) -> Option<Timestamp> {
-        let (published_at, shown_at) = self.anchor?;
-        Some(match now >= shown_at {
-            true => published_at + now.since(shown_at),
-            false => published_at,
-        })
+        self.anchor.map(|anchor| anchor.playing(now))
     }
 
     /// Returns whether all that exists was played.
@@ -320,7 +318,8 @@ impl Player {
                     rung: source,
                     ..
                 } = &part.wanted;
-                let track = Track::new(label.clone(), names.clone(), source, rung, READ_AHEAD);
+                let read_ahead = self.speed.played_in(READ_AHEAD).max(READ_AHEAD);
+                let track = Track::new(label.clone(), names.clone(), source, rung, read_ahead);
                 part.track = Some(track);
             }
         }
@@ -388,7 +387,14 @@ impl Player {
         let Some(track) = &part.track else {
             return;
         };
-        let Some((published_at, shown_at)) = self.anchor else {
+        let anchor_at = |published_at, shown_at| {
+            Some(Anchor {
+                published_at,
+                shown_at,
+                speed: self.speed,
+            })
+        };
+        let Some(anchor) = self.anchor else {
             let queue = track.queue();
             let in_time = queue
                 .iter()
@@ -407,7 +413,7 @@ impl Player {
                 let heard = tracks.filter_map(|track| track.heard_from(self.from));
                 let heard = heard.filter(|at| *at + READ_AHEAD >= first);
                 let from = heard.chain([first]).min().unwrap_or(first);
-                self.anchor = Some((from, now + FIRST_LEAD));
+                self.anchor = anchor_at(from, now + FIRST_LEAD);
                 self.outputs.push_back(Output::Playing(self.shows_from));
                 let others = self.parts.iter_mut().filter_map(|part| part.track.as_mut());
                 others.for_each(|track| track.drop_before(from));
@@ -416,13 +422,15 @@ impl Player {
         };
         let next = track.queue().front().filter(|_| part.last.is_some());
         if let Some(next) = next {
-            let due_at = render_at((published_at, shown_at), next.header.published_at());
+            let due_at = anchor.render_at(next.header.published_at());
             let was_in_time = next.complete_at <= due_at;
+            let most = self.speed.time_of(READ_AHEAD * 2).max(READ_AHEAD * 2);
             if !was_in_time && !next.is_reset && due_at < now {
-                self.anchor = Some((published_at, shown_at + now.since(due_at)));
-            } else if due_at > now + READ_AHEAD * 2 || (next.is_reset && due_at < now) {
+                let shown_at = anchor.shown_at + now.since(due_at);
+                self.anchor = anchor_at(anchor.published_at, shown_at);
+            } else if due_at > now + most || (next.is_reset && due_at < now) {
                 // Behind a gap playback goes on at once.
-                self.anchor = Some((next.header.published_at(), now + FIRST_LEAD));
+                self.anchor = anchor_at(next.header.published_at(), now + FIRST_LEAD);
                 self.shows_from = next.header.presented_at();
             }
         }
@@ -451,8 +459,8 @@ impl Player {
             let track = part.track.as_ref();
             let next = track.and_then(|track| track.queue().front());
             let hand_out = next.zip(self.anchor).map(|(next, anchor)| {
-                render_at(anchor, next.header.published_at())
-                    .saturating_sub(lead(part.wanted.label.kind))
+                let shown_at = anchor.render_at(next.header.published_at());
+                shown_at.saturating_sub(lead(part.wanted.label.kind))
             });
             let dry = part
                 .last
@@ -473,7 +481,7 @@ impl Player {
             };
             let lead = lead(track.label.kind);
             let is_due = |whole: &Whole| {
-                let at = render_at(anchor, whole.header.published_at());
+                let at = anchor.render_at(whole.header.published_at());
                 at.saturating_sub(lead) <= now
             };
             while track.queue().front().is_some_and(is_due) {
@@ -490,12 +498,12 @@ impl Player {
                     !track.is_standalone() && whole.header.presented_at() < self.shows_from;
                 let at = match decode_only {
                     true => self.started_at,
-                    false => render_at(anchor, published_at + whole.header.composition_offset),
+                    false => anchor.render_at(published_at + whole.header.composition_offset),
                 };
                 part.last = Some((whole.header.captured_at, at));
                 let sample = Sample {
                     key: whole.class == SampleClass::Key,
-                    sequence: whole.sequence,
+                    sequence: track.names.in_rung(whole.class, whole.sequence),
                     payload: whole.payload,
                     lead_at: whole.complete_at,
                     complete_at: whole.complete_at,
@@ -580,11 +588,4 @@ impl Inquiry {
 /// Returns when a sample is shown, by the clock of publication times.
 fn plays_at(header: &SampleHeader) -> Timestamp {
     header.published_at() + header.composition_offset
-}
-
-fn render_at((published_at, shown_at): Anchor, sample: Timestamp) -> Instant {
-    match sample >= published_at {
-        true => shown_at + sample.since(published_at),
-        false => shown_at.saturating_sub(published_at.since(sample)),
-    }
 }

@@ -82,22 +82,22 @@ impl Track {
             true => samples,
             false => samples.div_ceil(u64::from(rung.key_interval)) + 1,
         };
+        let [key, sample] = [index.key, index.sample].map(|sample| numbered(&names, sample));
         let mut track = Self {
             label,
-            names,
             is_standalone,
             ahead: [keys, samples],
             sequences: SampleClass::ALL.map(Sequence::without_parity),
             ready: BTreeMap::new(),
             lost: [None; 2],
-            first_key: index.key.sequence,
+            first_key: key.sequence,
             place: None,
             queue: VecDeque::new(),
             limits: [0; 2],
+            names,
         };
-        track.begin_at(&index.key, Some(&index.sample));
-        let newest = index.newest;
-        track.on_newest(newest);
+        track.begin_at(&key, Some(&sample));
+        track.on_newest(index.newest);
         track
     }
 
@@ -123,11 +123,18 @@ impl Track {
         ];
     }
 
-    /// Records the newest samples that exist.
+    /// Records the newest samples that exist, by their numbers in the rung.
     fn on_newest(&mut self, newest: [Option<u64>; 2]) {
+        let newest = self.numbered(newest);
         for (sequence, newest) in self.sequences.iter_mut().zip(newest) {
             sequence.on_published(newest);
         }
+    }
+
+    /// Returns the numbers, among those that are pulled, of these key and delta samples of the rung.
+    fn numbered(&self, [key, delta]: [Option<u64>; 2]) -> [Option<u64>; 2] {
+        let own = |class, number: Option<u64>| number.map(|it| self.names.numbered(class, it));
+        [own(SampleClass::Key, key), own(SampleClass::Delta, delta)]
     }
 
     /// Returns the packets that were requested and are still missing.
@@ -143,7 +150,7 @@ impl Track {
         let Some(own) = own else {
             return;
         };
-        let newest = [own.key_sequence, own.delta_sequence];
+        let newest = self.numbered([own.key_sequence, own.delta_sequence]);
         for (sequence, newest) in self.sequences.iter_mut().zip(newest) {
             let known = sequence.newest().unwrap_or(0);
             sequence.on_published(newest.filter(|new| new.saturating_sub(known) <= MAX_JUMP));
@@ -153,7 +160,7 @@ impl Track {
     /// Goes on as `index` says: with samples that follow, or behind a gap. Returns whether it is a gap.
     pub(super) fn go_on(&mut self, index: &RungIndex) -> bool {
         let here = self.place.map_or(self.first_key, |place| place.key);
-        match index.next_key {
+        match index.next_key.map(|key| numbered(&self.names, key)) {
             Some(key) if key.sequence > here.saturating_add(1) => {
                 self.begin_at(&key, None);
                 self.on_newest(index.newest);
@@ -349,5 +356,13 @@ impl Track {
             self.ready.retain(|key, _| !useless(*key));
         }
         Some(whole)
+    }
+}
+
+/// Returns `sample` with its number among those that are pulled.
+fn numbered(names: &RungNames, sample: IndexedSample) -> IndexedSample {
+    IndexedSample {
+        sequence: names.numbered(sample.class, sample.sequence),
+        ..sample
     }
 }

@@ -3,12 +3,13 @@
 use core::time::Duration;
 
 use namecast_packet::Name;
-use namecast_stream::consumer::AdaptiveTarget;
+use namecast_stream::consumer::{AdaptiveTarget, Source};
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::path::{Control, Weight};
-use namecast_stream::{Catalogue, Profile, StreamInfo, StreamKind, consumer};
+use namecast_stream::{Catalogue, Profile, Rung, StreamInfo, StreamKind, StreamNames, consumer};
 use namecast_units::{Instant, Timestamp};
 
+use super::super::past::Speed;
 use crate::discovery::Trust;
 use crate::trust::ExchangeSecret;
 
@@ -26,6 +27,9 @@ pub struct WatcherConfig {
     pub audio: bool,
     /// Whether to pull data streams of the catalogue.
     pub data: bool,
+    /// Most samples a second of data streams of which only the newest counts: of more, every k-th number is pulled and nothing else is requested.
+    /// `None`: all are pulled.
+    pub max_data_rate: Option<u32>,
     /// Which bitrate of the video.
     pub rung: RungChoice,
     /// How it is chosen if that is left to the watcher.
@@ -45,10 +49,8 @@ pub struct WatcherConfig {
     pub trust: Trust,
     /// X25519 secrets of this reader, by which sealed samples are opened; empty: none are.
     pub reader: Vec<ExchangeSecret>,
-    /// Whether to find out since when the past is kept, for a front-end that offers to go there: one Interest in 10 s.
-    pub asks_since: bool,
-    /// Time of capture to begin with, by the publisher's clock; `None`: live.
-    pub from: Option<Timestamp>,
+    /// What of the past to play.
+    pub past: PastConfig,
     /// Seed of the Nonces.
     pub seed: u64,
     /// What bounds all requests.
@@ -73,6 +75,7 @@ impl WatcherConfig {
             video: true,
             audio: true,
             data: false,
+            max_data_rate: None,
             rung: RungChoice::Auto,
             ladder: profile.ladder(),
             target: Duration::from_millis(100),
@@ -82,14 +85,24 @@ impl WatcherConfig {
             wall_at_zero: Timestamp::default(),
             trust: Trust::FirstUse,
             reader: Vec::new(),
-            asks_since: false,
-            from: None,
+            past: PastConfig::default(),
             seed: 0,
             control: profile.control(),
             weight: Weight::ONE,
             consumer: profile.consumer(),
         }
     }
+}
+
+/// What of the past to play, and how.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PastConfig {
+    /// Time of capture to begin with, by the publisher's clock; `None`: live.
+    pub from: Option<Timestamp>,
+    /// How fast the past is played.
+    pub speed: Speed,
+    /// Whether to find out since when the past is kept, for a front-end that offers to go there: one Interest in 10 s.
+    pub asks_since: bool,
 }
 
 /// Part of a large target that is left for frames to arrive, whatever the decoder wants.
@@ -127,6 +140,15 @@ impl WatcherConfig {
                 (place == 0 || is_named).then_some(stream)
             })
         })
+    }
+
+    /// Returns what to pull of `rung` of `info`.
+    pub(super) fn source(&self, names: &StreamNames, info: &StreamInfo, rung: &Rung) -> Source {
+        let source = Source::new(names, info, rung);
+        match self.max_data_rate {
+            Some(most) => source.at_most(most),
+            None => source,
+        }
     }
 
     /// Returns the bitrate of streams of `kind`.

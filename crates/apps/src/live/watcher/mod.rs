@@ -25,7 +25,7 @@ use namecast_stream::path::{self, ClientId, Clients, Nacked, Request, Token, Upl
 use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Bitrate, Instant, Timestamp};
 
-pub use config::{RungChoice, WatcherConfig};
+pub use config::{PastConfig, RungChoice, WatcherConfig};
 pub(in crate::live) use output::Label;
 pub use output::{Event, Frame, RejoinReason, Stages, Unkept, Watched};
 pub use owner::{ObjectId, WatchId, Watcher, Watchers, WatchersConfig};
@@ -33,6 +33,7 @@ pub use seek::Seek;
 pub use stats::TableSizes;
 
 pub use super::liveness::Liveness;
+pub use super::past::Speed;
 
 use super::liveness::Proof;
 use super::measure::{ClockOffset, Frames};
@@ -100,7 +101,7 @@ impl Watch {
             catalogues: Catalogues::new(clients.draw()),
             streams: Streams::default(),
             resting: Vec::new(),
-            travel: seek::Travel::new(config.from, clients.draw()),
+            travel: seek::Travel::new(config.past.from, clients.draw()),
             unsealing: Unsealing::new(config.root.clone(), config.reader.clone(), clients.draw()),
             roster: RosterWatch::default(),
             sessions: Sessions::default(),
@@ -131,7 +132,7 @@ impl Watch {
 
     /// Returns when there is something to do next, if nothing arrives.
     fn poll_timeout(&self) -> Option<Instant> {
-        let asks_since = self.config.asks_since && self.has_joined();
+        let asks_since = self.config.past.asks_since && self.has_joined();
         let lead = |kind| self.config.lead(kind);
         let all = [
             self.changed_at,

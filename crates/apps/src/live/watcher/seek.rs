@@ -9,7 +9,7 @@ use namecast_stream::consumer::SharedVerifier;
 use namecast_stream::index::{self, TimeIndex};
 use namecast_stream::metadata::Latest;
 use namecast_stream::path::{ClientId, Nacked, Object, Request, Token};
-use namecast_stream::{StreamKind, StreamNames};
+use namecast_stream::{Rung, StreamKind, StreamNames};
 use namecast_units::{Instant, Timestamp};
 
 use super::super::past::{self, Player, Wanted};
@@ -33,7 +33,7 @@ const SINCE_INTERVAL: Duration = Duration::from_secs(10);
 pub enum Seek {
     /// To what is published now.
     Live,
-    /// To what was captured at this time, by the publisher's clock; it goes on at normal speed.
+    /// To what was captured at this time, by the publisher's clock; it goes on at the speed of the configuration.
     To(Timestamp),
 }
 
@@ -288,7 +288,8 @@ impl Watch {
         let wanted = self.wanted_streams();
         let before = self.travel.upcoming.take();
         self.travel.leave(before);
-        self.travel.upcoming = Some(Player::new(now, time, self.travel.kept.since, wanted));
+        let from = (time, self.config.past.speed);
+        self.travel.upcoming = Some(Player::new(now, from, self.travel.kept.since, wanted));
         self.outbox.event(Event::Seeking { to: time });
     }
 
@@ -300,12 +301,16 @@ impl Watch {
         let clients = &mut self.clients;
         let streams = self.config.wanted(catalogue).filter_map(|info| {
             let rung = stream::choose_recorded(info, &self.config.choice(info.kind))?;
+            let source = self.config.source(&self.names, info, rung);
             Some(Wanted {
                 client: clients.draw(),
                 label: Label::of(info),
                 stream: stream_name(&self.names, &info.name),
-                names: self.names.rung(&info.name, &rung.name),
-                rung: rung.clone(),
+                names: source.names,
+                rung: Rung {
+                    rate: source.rate,
+                    ..rung.clone()
+                },
             })
         });
         streams.collect()
@@ -439,7 +444,7 @@ impl Watch {
     /// Asks since when the past is kept, if the front-end wants to know.
     fn ask_since(&mut self, now: Instant) {
         let is_due = self.travel.kept.next_at.is_none_or(|at| at <= now);
-        if !self.config.asks_since || !self.has_joined() || !is_due {
+        if !self.config.past.asks_since || !self.has_joined() || !is_due {
             return;
         }
         self.travel.kept.next_at = Some(now + SINCE_INTERVAL);

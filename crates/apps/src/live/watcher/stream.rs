@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use namecast_packet::Name;
+use namecast_packet::{Component, Name};
 use namecast_stream::consumer::{
-    self, Consumer, Counters, LineUp, Playout, ReadyKey, SharedVerifier, Shown, Source, StartAt,
+    self, Consumer, Counters, LineUp, Playout, ReadyKey, SharedVerifier, Shown, StartAt,
 };
 use namecast_stream::ladder::LadderConfig;
 use namecast_stream::metadata::Latest;
@@ -69,6 +69,8 @@ pub(super) struct Upcoming {
 
 /// Sound that began no longer ago is pulled from its first sample on.
 const BEGUN_LATELY: Duration = Duration::from_secs(2);
+/// A member of which nothing arrives for this long is started again: it may be there now.
+const MEMBER_RESTART: Duration = Duration::from_secs(1);
 /// A group that has not begun so long after its time does not: the source's groups are longer than the catalogue says.
 const OVERDUE: Duration = Duration::from_millis(500);
 
@@ -118,7 +120,7 @@ pub(super) struct ConsumerFactory<'a> {
 
 impl ConsumerFactory<'_> {
     pub(super) fn consumer(&self, now: Instant, info: &StreamInfo, rung: &Rung) -> Consumer {
-        let source = Source::new(self.names, info, rung);
+        let source = self.config.source(self.names, info, rung);
         let mut consumer = Consumer::new(&self.config.consumer, source, self.client);
         consumer.enable_path_events(matches!(self.config.ladder, LadderConfig::Paper(_)));
         consumer.set_playout(now, self.playout, self.config.lead(info.kind));
@@ -275,7 +277,33 @@ impl Pulled {
     /// What `latest` says of `consumer`'s rung.
     pub(super) fn latest_of<'a>(consumer: &Consumer, latest: &'a [Latest]) -> Option<&'a Latest> {
         let rung: &Name = consumer.source().names.prefix();
-        latest.iter().find(|latest| latest.rung == *rung)
+        let own = latest.iter().find(|latest| latest.rung == *rung);
+        // Numbers of a member are those of its family, whose rung is a keyword.
+        let is_family = |latest: &&Latest| {
+            let last = latest.rung.last();
+            last.is_some_and(|last| last.kind == Component::KEYWORD)
+                && latest.rung.parent() == rung.parent()
+        };
+        own.or_else(|| latest.iter().find(is_family))
+    }
+
+    /// Returns whether it pulls a member of a family: its samples are published on request.
+    fn is_member(&self) -> bool {
+        self.info.name.contains('/')
+    }
+
+    /// Returns whether nothing of a member has arrived for a while.
+    fn is_silent(&self, now: Instant) -> bool {
+        let last = self.consumer.schedule().last_arrival();
+        last.is_none_or(|last| now.since(last) >= MEMBER_RESTART)
+    }
+
+    /// Returns where it starts.
+    fn start_at(&self) -> StartAt {
+        match self.is_member() {
+            true => StartAt::NextKey,
+            false => StartAt::NewestKey,
+        }
     }
 
     /// Starts what has not started, and compares what has. Returns the key sample that playback newly starts with.
@@ -303,7 +331,7 @@ impl Pulled {
         let (own, at) = match (&before_first, self.begun_lately(own)) {
             (Some(before), _) => (before, StartAt::NextKey),
             (None, Some(first)) => (own, StartAt::Key(first)),
-            (None, None) => (own, StartAt::NewestKey),
+            (None, None) => (own, self.start_at()),
         };
         if !self.has_started {
             let key = self.consumer.start(now, own, at)?;
@@ -312,6 +340,11 @@ impl Pulled {
         }
         if self.is_steered() && self.upcoming.is_some() || self.is_blank() {
             return None;
+        }
+        if self.is_member() {
+            // Metadata speaks of the family: of a member that is not there, nothing is published.
+            let out_of_line = LinedUp::Known(LineUp::OutOfLine);
+            return self.is_silent(now).then_some(out_of_line);
         }
         Some(LinedUp::Known(self.consumer.line_up(now, own, starved)))
     }
@@ -393,7 +426,7 @@ impl Pulled {
         }
         self.chosen_for = None;
         self.consumer.set_stop_before(None);
-        self.consumer.start(now, own, StartAt::NewestKey)
+        self.consumer.start(now, own, self.start_at())
     }
 
     /// Keeps consumers from handing out what was shown, and until `fresh_until` from what caches hold; `None` changes

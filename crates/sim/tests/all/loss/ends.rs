@@ -224,6 +224,7 @@ impl Viewer {
             inter_frame: None,
             reorder_delay: Duration::ZERO,
             is_newest: false,
+            every: 1,
         };
         let bounds = UplinkConfig {
             seed,

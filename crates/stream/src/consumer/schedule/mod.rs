@@ -91,7 +91,11 @@ impl Schedule {
             staleness: config.synchroniser.staleness,
             initial_lead: config.synchroniser.initial_lead,
             path: PathView::new(config.delay),
-            timeline: Timeline::new(period, source.key_interval),
+            // Positions count all samples.
+            timeline: Timeline::new(
+                source.rung_period(),
+                source.key_interval.saturating_mul(source.every),
+            ),
             pipeline: Pipeline::new(period, source.key_interval, limits),
             synchroniser: Synchroniser::new(
                 &config.synchroniser,

@@ -9,7 +9,7 @@ use namecast_apps::archive::recorder::{Recorded, Recorder, RecorderConfig};
 use namecast_apps::archive::server::{Found, Lookup, Server, ServerConfig};
 use namecast_apps::live::publisher::{EncodedFrame, Publisher, PublisherConfig};
 use namecast_apps::live::watcher::{
-    Refusal, Seek, Signer, Trust, Verdict, Watched, Watcher, WatcherConfig,
+    PastConfig, Refusal, Seek, Signer, Trust, Verdict, Watched, Watcher, WatcherConfig,
 };
 use namecast_apps::room::{Bulletin, BulletinConfig, Host, Part, published_names};
 use namecast_apps::trust::schema::{Limits, Schema};
@@ -330,7 +330,10 @@ fn play(
     let mut watcher = Watcher::new(WatcherConfig {
         wall_at_zero: WALL + later,
         trust: Trust::Schema(chains.clone()),
-        from: from.map(|millis| WALL + ms(millis)),
+        past: PastConfig {
+            from: from.map(|millis| WALL + ms(millis)),
+            ..PastConfig::default()
+        },
         reader: vec![ExchangeSecret::of_seed(&[seed; 32])],
         audio: false,
         ..WatcherConfig::new(name(ANN))

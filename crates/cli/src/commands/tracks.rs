@@ -31,6 +31,8 @@ const CACHE: ByteSize = ByteSize::mebibytes(16);
 const READ_SIZE: usize = 65_536;
 /// Most people of a publisher; how many a tick has room for depends on their fields.
 const LARGEST_CROWD: u64 = 3_500;
+/// More people than a tick has room for.
+const LARGEST_TICK: u64 = 20_000;
 
 /// `namecast tracks`.
 #[derive(Debug, Args)]
@@ -131,7 +133,7 @@ pub struct WatchTracks {
     #[arg(long, value_name = "TIMES", requires = "from", value_parser = parse_speed)]
     pub speed: Option<Speed>,
     /// Most people in a tick; ticks with more are refused.
-    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE)]
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE, value_parser = number::<usize>(1..=LARGEST_TICK))]
     pub max_people: usize,
     /// Whose key counts.
     #[command(flatten)]
@@ -149,7 +151,7 @@ pub struct ListTracks {
     #[command(flatten)]
     pub options: TracksOptions,
     /// Most people; a list of more is refused.
-    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE)]
+    #[arg(long, value_name = "NUMBER", default_value_t = MAX_PEOPLE, value_parser = number::<usize>(1..=LARGEST_TICK))]
     pub max_people: usize,
     /// Whose key counts.
     #[command(flatten)]

@@ -11,7 +11,7 @@ use namecast_apps::Now;
 use namecast_apps::live::publisher::Publisher;
 use namecast_apps::live::watcher::Speed;
 use namecast_apps::tracks::{
-    self, Crowd, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Stage, TrackError, walking,
+    self, Crowd, Lines, MAX_DATAGRAM, MAX_PEOPLE, OpenPTrack, Stage, walking,
 };
 use namecast_command::report::{print_error, print_line, printable};
 use namecast_command::{Stop, number, parse_address, parse_duration};
@@ -160,11 +160,12 @@ pub struct ListTracks {
 
 fn parse_speed(text: &str) -> Result<Speed, String> {
     let speed = text.parse().ok().and_then(Speed::new);
-    speed.ok_or_else(|| "expected a number from 0.25 to 8".to_owned())
+    speed.ok_or_else(|| "write a number from 0.25 to 8".to_owned())
 }
 
-fn parse_id(id: &str) -> Result<String, TrackError> {
-    tracks::check_id(id).map(|()| id.to_owned())
+fn parse_id(id: &str) -> Result<String, String> {
+    let checked = tracks::check_id(id).map(|()| id.to_owned());
+    checked.map_err(|error| format!("{error}; write it as `namecast tracks list` prints it"))
 }
 
 /// Forms of lines.

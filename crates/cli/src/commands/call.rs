@@ -35,7 +35,7 @@ Examples:
   namecast call /calls/fox/ann                            call as a member who joined before
 
 A line of standard input is a message to all; /hand raises or lowers the hand, and /leave ends the call. The end of the input does not.
-What members write and show is sealed for the members of the room. The host runs `namecast trust serve`, and need not run later.")]
+Messages and states are sealed for the members of the room. The host runs `namecast trust serve` while newcomers join, and need not run later.")]
 pub struct Call {
     /// The link to a room, …#room=…&key=…&t=…, or the name of a member whose certificate is installed here.
     #[arg(value_name = "LINK|NAME")]

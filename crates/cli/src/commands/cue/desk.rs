@@ -39,7 +39,7 @@ Examples:
 Commands, one a line: 'go 12.5', 'standby 12.5', 'undo 12.5', 'stop'; 'go' or an empty line: the next cue of the list. 'take': take over from
 the desk that leads, and repeat its cues of the last 2 s, which no device executes twice.
 A list is a TOML file: devices = ['light-1'], and for each cue [[cue]] with number, text, targets and values. OSC: /go, /cue/12.5/start,
-/cue/12.5/load, /cue/12.5/undo, /stop, /take, by UDP and TCP. Whoever reaches the address presses GO, so leave it on this machine.")]
+/cue/12.5/load, /cue/12.5/undo, /stop, /take, by UDP and TCP. Everybody who reaches the address can press GO, so leave it on this machine.")]
 pub struct DeskCommand {
     /// Options of both sides.
     #[command(flatten)]

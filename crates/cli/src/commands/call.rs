@@ -8,7 +8,7 @@ use namecast_apps::group::{Event, Group, GroupConfig, RoomGate, Sealing, Status,
 use namecast_apps::room::Link;
 use namecast_command::report::{ProgressLine, print_line, printable};
 use namecast_command::{Stop, parse_duration};
-use namecast_net::{Handle, KeyStore, Node, NodeConfig, Wanted, drive, random};
+use namecast_net::{FaceId, Handle, Identity, KeyStore, Node, NodeConfig, Wanted, drive, random};
 use namecast_packet::{Certificate, Name};
 use namecast_units::{ByteSize, Duration};
 use serde_json::json;
@@ -69,51 +69,43 @@ pub(super) async fn run(arguments: Call) -> anyhow::Result<()> {
     let member = member(&arguments).await?;
     let mut progress = ProgressLine::new(!arguments.quiet);
     let store = key_store(arguments.keys.keys.clone())?;
-    let certificate = certified(&store, &member)?;
     let node = Node::start(NodeConfig::of_program(ByteSize::mebibytes(1)));
     let mut uplink = Uplink::new(&node, &arguments.connect).await?;
     node.add_route(Name::root(), uplink.face(), 0).await?;
-    let root = issuer(&node, &certificate).await?.identity().detached();
-    let rules = Rules {
-        schema: Some(root.to_string()),
-    };
-    let publisher = rules.publisher(&node, uplink.face(), (&store, &member));
-    let publisher = publisher.await?.context("the rules were given")?;
-    let Certified { identity, followed } = publisher;
-    let mut followed = followed.context("the rules have a root")?;
+    let entered = enter(&node, uplink.face(), (&store, &member)).await?;
+    let (root, identity, mut followed) = entered;
 
     let config = GroupConfig {
         status: status(&arguments.name, &member),
-        sealing: Some(Sealing {
-            seed: random(),
-            own: vec![store.exchange_secret(&member)?],
-        }),
+        sealing: Some(sealing(&store, &member)?),
         seed: u64::from_le_bytes(random()),
         group: root.clone(),
         member: member.clone(),
     };
     let face = node.application_face().await?;
-    let mut registrations = Vec::new();
-    for prefix in Group::prefixes(&config) {
+    let prefixes = Group::prefixes(&config);
+    for prefix in &prefixes {
         node.add_route(prefix.clone(), face.id(), 0).await?;
         // State vectors go both ways.
         node.add_route(prefix.clone(), uplink.face(), 0).await?;
-        let shown = credential(store.certified(&member)?.context("it was there")?);
+    }
+    let registered = prefixes.map(|prefix| {
+        let shown = store.certified(&member)?.context("it was there")?;
         let wanted = Wanted {
-            credential: shown,
+            credential: credential(shown),
             ..Wanted::new(prefix, 0)
         };
-        registrations.push(node.register(uplink.face(), wanted).states());
-    }
-    let [mut vectors, mut own] = <[_; 2]>::try_from(registrations).expect("two prefixes");
+        anyhow::Ok(node.register(uplink.face(), wanted).states())
+    });
+    let [vectors, own] = registered;
+    let (mut vectors, mut own) = (vectors?, own?);
     let group = Group::new(config, gate(&followed), identity.signer);
     let (handle, mut events) = drive(node.clock(), face, group).spawn(|| {});
     progress.say(&format!(
         "You are {member} in {root}. Lines are messages; /hand, /leave"
     ));
 
-    let mut view = View::new(arguments.json);
-    let mut typed = Typed::default();
+    let (mut view, mut typed) = (View::new(arguments.json), Typed::default());
     let mut lines = BufReader::new(stdin()).lines();
     loop {
         tokio::select! {
@@ -145,6 +137,26 @@ pub(super) async fn run(arguments: Call) -> anyhow::Result<()> {
     uplink.ensure_was_up()
 }
 
+/// Follows the room of a member. Returns its root, the member's key, and what the rules are followed by.
+async fn enter(
+    node: &Node,
+    uplink: FaceId,
+    (store, member): (&KeyStore, &Name),
+) -> anyhow::Result<(Name, Identity, Followed)> {
+    let identity = store.certified(member)?.with_context(|| {
+        format!("no certificate for {member} is installed here: call with the link to the room")
+    })?;
+    let certificate = Certificate::decode(identity.certificate)?;
+    let root = issuer(node, &certificate).await?.identity().detached();
+    let rules = Rules {
+        schema: Some(root.to_string()),
+    };
+    let publisher = rules.publisher(node, uplink, (store, member)).await?;
+    let Certified { identity, followed } = publisher.context("the rules were given")?;
+    let followed = followed.context("the rules have a root")?;
+    Ok((root, identity, followed))
+}
+
 /// Returns the member's name; by a link, it joins first.
 async fn member(arguments: &Call) -> anyhow::Result<Name> {
     if !arguments.room.contains('#') {
@@ -162,13 +174,6 @@ async fn member(arguments: &Call) -> anyhow::Result<Name> {
     Ok(welcome.await?.certificate.identity().detached())
 }
 
-fn certified(store: &KeyStore, member: &Name) -> anyhow::Result<Certificate> {
-    let identity = store.certified(member)?.with_context(|| {
-        format!("no certificate for {member} is installed here: call with the link to the room")
-    })?;
-    Ok(Certificate::decode(identity.certificate)?)
-}
-
 /// Returns what the member shows at first: there is no sound here.
 fn status(label: &str, member: &Name) -> Status {
     let label = match label {
@@ -180,6 +185,14 @@ fn status(label: &str, member: &Name) -> Status {
         has_hand_up: false,
         is_muted: true,
     }
+}
+
+/// Returns new keys for what the member publishes, and its own to read.
+fn sealing(store: &KeyStore, member: &Name) -> anyhow::Result<Sealing> {
+    Ok(Sealing {
+        seed: random(),
+        own: vec![store.exchange_secret(member)?],
+    })
 }
 
 fn gate(followed: &Followed) -> Box<RoomGate> {

@@ -111,26 +111,39 @@ pub(super) async fn run(arguments: ServeRoom) -> anyhow::Result<()> {
             (_, text) = uplink.changed() => progress.say_once(&text),
             Ok(()) = registered.changed() => {
                 let state = registered.borrow_and_update().clone();
-                if let RegistrationState::Refused(why) = &state {
-                    anyhow::bail!("{} refuses {name}: {why}", uplink.remote());
-                }
-                if let Some(text) = describe_registration(&state, &name.to_string()) {
-                    progress.say(&text);
-                }
-                if state == RegistrationState::Registered
-                    && let Err(why) = multicast(&node, uplink.face(), &name).await
-                {
-                    progress.say(&format!(
-                        "{} does not send {name}/v=3 to all members ({why:#}). There: namecast strategy set {name}/v=3 multicast",
-                        uplink.remote(),
-                    ));
-                }
+                on_registration(&state, (&node, &uplink, &name), &mut progress).await?;
             }
             () = stop.wait() => break,
         }
     }
     node.shutdown().await;
     uplink.ensure_was_up()
+}
+
+/// Tells people about the registration of the room, and sets the strategy of its group once it is registered.
+///
+/// # Errors
+/// If the forwarder refuses the room.
+async fn on_registration(
+    state: &RegistrationState,
+    (node, uplink, room): (&Node, &Uplink, &Name),
+    progress: &mut ProgressLine,
+) -> anyhow::Result<()> {
+    let remote = uplink.remote();
+    if let RegistrationState::Refused(why) = state {
+        anyhow::bail!("{remote} refuses {room}: {why}");
+    }
+    if let Some(text) = describe_registration(state, &room.to_string()) {
+        progress.say(&text);
+    }
+    if *state == RegistrationState::Registered
+        && let Err(why) = multicast(node, uplink.face(), room).await
+    {
+        progress.say(&format!(
+            "{remote} does not send {room}/v=3 to all members ({why:#}). There: namecast strategy set {room}/v=3 multicast"
+        ));
+    }
+    Ok(())
 }
 
 /// Has the forwarder behind `face` send Interests for the state vectors of a room's group to all members, instead of the nearest one.
